@@ -22,7 +22,7 @@ if keras.backend.backend() == "tensorflow" and "virtual" in sys.argv:
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 from highway_keras import data, training
 from highway_keras.training.distribution import devices
-from highway_keras.training.run import create_for, train
+from highway_keras.training.run import create_for
 
 runs = json.loads(sys.argv[1])
 scope = devices() if any(run["distribute"] for run in runs) else None
@@ -34,9 +34,9 @@ for run in runs:
     images = data.load("digits", limit=131)
     with scope() if distribute else contextlib.nullcontext():
         network = create_for("thin-highway-10", images, recipe, 0, depth=3)
-    options = {"out": out, "resume": resume, "verbose": 0, "class_weight": {"0": 3.0}}
+    options = {"out": out, "resume": resume, "verbose": 0, "class_weight": {0: 3.0}}
     try:
-        result = train(network, images, recipe, {}, **options)
+        result = training.fit(network, images, recipe, **options)
         print(json.dumps({"history": result.history, "loss": result.test_loss}))
     except ValueError as error:
         print(json.dumps({"error": str(error)}))

@@ -64,32 +64,32 @@ def test_a_finished_run_is_not_trained_again(reproduced, tmp_path, monkeypatch):
 
 
 def test_an_interrupted_reproduction_continues(reproduced, tmp_path, monkeypatch):
-    train = tables.train
+    fit = tables.fit
 
     def interrupted(*arguments, seed, **options):
         if seed == 1:
             raise KeyboardInterrupt
-        return train(*arguments, seed=seed, **options)
+        return fit(*arguments, seed=seed, **options)
 
-    monkeypatch.setattr(tables, "train", interrupted)
+    monkeypatch.setattr(tables, "fit", interrupted)
     with pytest.raises(KeyboardInterrupt):
         paper.reproduce_table("table1", "modern", out=tmp_path, **TINY)
     varying = ("minutes", "commit")
     assert rows(tmp_path, *varying) == rows(reproduced, *varying)[:1]
-    monkeypatch.setattr(tables, "train", train)
+    monkeypatch.setattr(tables, "fit", fit)
     paper.reproduce_table("table1", "modern", out=tmp_path, **TINY)
     assert rows(tmp_path, *varying) == rows(reproduced, *varying)
 
 
 def test_a_run_that_diverges_does_not_end_the_others(reproduced, tmp_path, capsys, monkeypatch):
-    train = tables.train
+    fit = tables.fit
 
     def diverging(*arguments, seed, **options):
         if seed == 0:
             raise training.TrainingDiverged("The loss is no longer finite.")
-        return train(*arguments, seed=seed, **options)
+        return fit(*arguments, seed=seed, **options)
 
-    monkeypatch.setattr(tables, "train", diverging)
+    monkeypatch.setattr(tables, "fit", diverging)
     assert run(*COMMAND.split(), "--out", tmp_path) == 1
     varying = ("minutes", "commit")
     assert rows(tmp_path, *varying) == rows(reproduced, *varying)[1:]

@@ -250,7 +250,7 @@ def test_class_weights_train_as_repeated_images_would(images):
     totals = balanced[images.y_train]
     per_class = [totals[images.y_train == number].sum() for number in range(10)]
     np.testing.assert_allclose(per_class, len(images.y_train) / 10, rtol=1e-5)
-    assert weights(images, {"3": 2.0, 4: 0.5}).tolist() == [1, 1, 1, 2, 0.5, 1, 1, 1, 1, 1]
+    assert weights(images, {3: 2.0, 4: 0.5}).tolist() == [1, 1, 1, 2, 0.5, 1, 1, 1, 1, 1]
 
 
 def test_a_weight_of_zero_takes_a_class_out_of_the_loss(images, tmp_path):
@@ -284,7 +284,6 @@ MISTAKES = {
     "seed": {"seed": -1},
     "epochs": {"epochs": 0},
     "preprocessing": {"preprocessing": ("wash",)},
-    "class_weight": {"class_weight": {"x": 1}},
     "validation": {"validation": 0.2},
     "dropout": {"dropout": 0.5},
     "dtype_policy": {"dtype_policy": "mixed_bfloat16"},
@@ -301,14 +300,9 @@ def test_a_mistake_is_refused_before_a_folder_is_made(name, images, tmp_path):
 
 
 def test_a_network_that_does_not_fit_is_refused_before_it_trains(images, tmp_path):
-    wrong = {
-        "classes": models.create("thin-plain-10", input_shape=(8, 8, 1), classes=7),
-        "shape": models.create("thin-plain-10", input_shape=(9, 8, 1)),
-        "logits": keras.Sequential(
-            [keras.Input((8, 8, 1)), keras.layers.Flatten(), keras.layers.Dense(10)]
-        ),
-    }
-    for network in wrong.values():
+    layers = [keras.Input((8, 8, 1)), keras.layers.Flatten(), keras.layers.Dense(10)]
+    logits = keras.Sequential(layers)
+    for network in (logits, models.create("thin-plain-10", input_shape=(8, 8, 1), classes=7)):
         with pytest.raises(ValueError, match="probabilit"):
             training.fit(network, images, "digits", out=tmp_path / "run", **OPTIONS)
 
@@ -358,7 +352,7 @@ def test_evaluation_is_keras_own_whatever_the_model_was_compiled_with(images):
 def test_probabilities():
     shares = np.random.default_rng(0).random((50, 100))
     for rounding in ("float16", "float32"):
-        check_probabilities("it", (shares / shares.sum(-1, keepdims=True)).astype(rounding))
+        check_probabilities("it", (shares / shares.sum(-1, keepdims=True)).astype(rounding), 100)
     for row in ([0.5, 0.6], [319.6, -318.6], [np.nan, 0.5]):
         with pytest.raises(ValueError, match="'it'"):
-            check_probabilities("it", np.array([[0.5, 0.5], row]))
+            check_probabilities("it", np.array([[0.5, 0.5], row]), 2)

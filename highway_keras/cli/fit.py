@@ -107,10 +107,28 @@ def fit(options):
     scope = contextlib.nullcontext
     if options.distribute:
         scope = shared.library("training.distribution").devices()
-    train = _from_the_zoo if is_name else _from_a_file
+    make = _from_the_zoo if is_name else _from_a_file
     results = []
     for seed in range(options.seed, options.seed + options.runs):
-        result = train(options, overrides, seed, scope)
+        network, images, recipe, settings = make(options, overrides, seed, scope)
+        if options.freeze:
+            for layer in [layer for layer in network.layers if layer.weights][:-1]:
+                layer.trainable = False
+        out = options.out
+        if not is_name:
+            out = out or f"runs/{pathlib.Path(options.model).resolve().stem}-further"
+        if options.runs > 1:
+            out = pathlib.Path(out or f"runs/{network.name}-runs") / f"seed-{seed}"
+        result = shared.library("training").fit(
+            network,
+            images,
+            recipe,
+            out=out,
+            seed=seed,
+            resume=options.resume,
+            class_weight=options.class_weight,
+            settings={**settings, "limit": options.limit},
+        )
         print(f"test accuracy {100 * result.test_accuracy:.2f} %  (epoch {result.best_epoch})")
         shared.print_saved(result.folder / "best.keras")
         results.append(result)
@@ -122,6 +140,7 @@ def fit(options):
 
 
 def _from_the_zoo(options, overrides, seed, scope):
+    """Return a new network, its images, the recipe, and how it was made, for `run.json`."""
     card, model_options = models.get(options.model), dict(options.model_options)
     source = options.dataset or card.dataset
     recipe = choose_recipe(options.recipe, options.model, source).override(**overrides)
@@ -130,11 +149,12 @@ def _from_the_zoo(options, overrides, seed, scope):
         network = shared.library("training.run").create_for(
             options.model, images, recipe, seed, weights=options.weights, **model_options
         )
-    origin = {"model": options.model, "start": options.weights, "model_options": model_options}
-    return _train(options, network, images, recipe, origin, seed, options.out)
+    settings = {"model": options.model, "start": options.weights, "model_options": model_options}
+    return network, images, recipe, settings
 
 
 def _from_a_file(options, overrides, seed, scope):
+    """Return the same of the network in a file."""
     if options.model_options or options.weights:
         raise ValueError(
             "--model-set and --weights act when a network is made: name one of `list`."
@@ -147,11 +167,8 @@ def _from_a_file(options, overrides, seed, scope):
     steps = trained.settings.get("preprocessing", recipe.preprocessing)
     recipe = recipe.override(**{"preprocessing": tuple(steps), **overrides})
     images = _load(options, source, trained.model.input_shape[1:], recipe)
-    path = trained.path.resolve()
-    run = path.parent.name if path.name == "best.keras" else path.stem
-    out = options.out or f"runs/{run}-further"
-    origin = {"start": str(trained.path), "not_applied": BUILDING}
-    return _train(options, trained.model, images, recipe, origin, seed, out)
+    settings = {"start": str(trained.path), "not_applied": BUILDING}
+    return trained.model, images, recipe, settings
 
 
 def _load(options, source, shape, recipe):
@@ -161,22 +178,4 @@ def _load(options, source, shape, recipe):
         validation=recipe.validation,
         limit=options.limit,
         input_shape=tuple(options.input_shape or shape),
-    )
-
-
-def _train(options, network, images, recipe, origin, seed, out):
-    if options.freeze:
-        for layer in [layer for layer in network.layers if layer.weights][:-1]:
-            layer.trainable = False
-    if options.runs > 1:
-        out = pathlib.Path(out or f"runs/{network.name}-runs") / f"seed-{seed}"
-    return shared.library("training.run").train(
-        network,
-        images,
-        recipe,
-        {**origin, "limit": options.limit},
-        out=out,
-        seed=seed,
-        resume=options.resume,
-        class_weight=options.class_weight,
     )

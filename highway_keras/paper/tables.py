@@ -15,10 +15,9 @@ from highway_keras import data
 from highway_keras.models import get, list_models
 from highway_keras.results import TABLES
 from highway_keras.results.provenance import command_line
-from highway_keras.training import BusyError, TrainingDiverged, get_recipe
+from highway_keras.training import BusyError, TrainingDiverged, fit, get_recipe
 from highway_keras.training.machine import joined
 from highway_keras.training.recipes import variants
-from highway_keras.training.run import create_for, train
 from highway_keras.util import checks
 from highway_keras.util.files import folder_lock, write_rows
 
@@ -86,17 +85,16 @@ def reproduce_table(
         settings = get_recipe(variants(card)[recipe]).override(**changes)
         loading = {"data_dir": data_dir, "validation": settings.validation, "limit": limit}
         images = data.load(card.dataset, **loading)
-        network = create_for(card.name, images, settings, seed)
         folder = out / f"{card.name}-{recipe}" / f"seed-{seed}"
         try:
-            train(
-                network,
+            fit(
+                card.name,
                 images,
                 settings,
-                {"limit": limit},
                 out=folder,
                 seed=seed,
                 resume=True,
+                settings={"limit": limit},
                 verbose=verbose,
             )
         except (TrainingDiverged, BusyError) as error:

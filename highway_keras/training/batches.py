@@ -5,6 +5,9 @@ import itertools
 import keras
 import numpy as np
 
+from highway_keras.data.dataset import MOST_IN_MEMORY, images_at_once
+from highway_keras.util import checks
+
 ENOUGH_STEPS, MOST_STEPS = 20, 32  # in one call
 
 
@@ -83,3 +86,56 @@ class InTurn(keras.utils.PyDataset):
     def __getitem__(self, number):
         chosen = slice(number * self.batch_size, (number + 1) * self.batch_size)
         return tuple(array[chosen] for array in self.arrays)
+
+
+class Feed:
+    """The images of a run as they reach the model that trains.
+
+    Images in memory are preprocessed once, before they are trained on. Pictures on the disk are
+    read batch by batch, and the model preprocesses them.
+
+    Attributes:
+        layers: What the model begins with.
+        steps: Steps per epoch.
+        steps_a_call: Steps that Keras runs per call.
+    """
+
+    def __init__(self, images, preprocess, batch_size, distribution):
+        self.images, self.preprocess, self.distribution = images, preprocess, distribution
+        x, replicas = images.x_train, distribution.replicas
+        self.in_memory = isinstance(x, np.ndarray) and x.size <= MOST_IN_MEMORY
+        self.layers = [] if self.in_memory else [preprocess]
+        self.steps, self.steps_a_call, self.batch_size = plan_steps(len(x), batch_size)
+        if self.batch_size % replicas:
+            raise ValueError(
+                f"`batch_size` must be divisible by the number of devices, {replicas}. "
+                f"{checks.received('batch_size', self.batch_size)}"
+            )
+        if keras.backend.backend() == "torch" or replicas > 1 or not self.in_memory:
+            self.steps_a_call = 1  # all that these can do
+
+    def training(self, class_weights, seed, first_epoch):
+        """Return this process's share of endless batches, from an epoch on."""
+        x, y = self.images.x_train, self.images.y_train
+        weights = [] if class_weights is None else [class_weights[y]]
+        in_order = array_batches
+        if self.in_memory:
+            x, in_order = self._preprocessed(x), batches
+        examples = in_order([x, y, *weights], self.steps, self.batch_size, seed, first_epoch)
+        return self.distribution.share(examples)
+
+    def validation(self):
+        """Return the arguments of Keras's `fit` that hold the held-out images, if there are any."""
+        x, y, replicas = self.images.x_val, self.images.y_val, self.distribution.replicas
+        if not len(x):
+            return {}
+        at_once = images_at_once(self.images.input_shape)
+        if not self.in_memory:
+            return {"validation_data": InTurn([x, y], at_once)}
+        return {
+            "validation_data": self.distribution.even_share([self._preprocessed(x), y]),
+            "validation_batch_size": max(at_once // replicas, 1) * replicas,
+        }
+
+    def _preprocessed(self, x):
+        return self.preprocess.predict(x, images_at_once(self.images.input_shape), verbose=0)

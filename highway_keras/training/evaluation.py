@@ -66,19 +66,9 @@ def evaluate(model, images, verbose=0) -> Evaluation:
         An `Evaluation`: `loss`, `accuracy`, `class_accuracy`, `confusion` and `predicted`.
 
     Raises:
-        ValueError: If the model does not return a probability for each class.
+        ValueError: If the model does not return class probabilities.
     """
-    rows = probabilities(model, images.x_test, verbose)
-    if rows.shape[-1] != images.classes:
-        raise ValueError(
-            f"`model` must return a probability for each of the {images.classes} classes of "
-            f"{images.name!r}. Received: {rows.shape[-1]} of them."
-        )
-    return compare(rows, images.y_test)
-
-
-def compare(rows, labels):
-    """Return the `Evaluation` of class probabilities, `(n, classes)`, given the labels, `(n,)`."""
+    rows, labels = probabilities(model, images.x_test, verbose), images.y_test
     right = rows[np.arange(len(rows)), labels]
     loss = -np.log(np.maximum(right, np.finfo("float32").tiny), dtype="float64").mean()
     confusion, predicted = np.zeros((rows.shape[-1],) * 2, int), rows.argmax(-1)
@@ -98,16 +88,16 @@ def probabilities(model, x, verbose=0):
         rows = model.predict(x, batch_size=at_once, verbose=verbose)
     else:
         rows = model.predict(InTurn([x], at_once), verbose=verbose)
-    return check_probabilities(model.name, rows)
+    return check_probabilities(model.name, rows, model.output_shape[-1])
 
 
-def check_probabilities(name, rows):
-    """Return an array if each of its rows holds class probabilities."""
-    sums = np.sum(rows, axis=-1, dtype="float64") if np.ndim(rows) == 2 else np.array(np.nan)
-    wrong = ~(np.abs(sums - 1) <= ROUNDING) | (np.min(rows, axis=-1) < -ROUNDING)
-    if wrong.any():
+def check_probabilities(name, rows, classes):
+    """Return an array if each of its rows holds the probabilities of so many classes."""
+    sums = np.sum(rows, axis=-1, dtype="float64")
+    is_sum = np.allclose(sums, 1, rtol=0, atol=ROUNDING)
+    if np.shape(rows) != (len(rows), classes) or not is_sum or np.min(rows) < -ROUNDING:
         raise ValueError(
-            f"{name!r} must return a probability for each class, (None, classes), with a sum of 1: "
+            f"{name!r} must return a probability for each of {classes} classes, with a sum of 1: "
             f"end it in a softmax. Received: shape {np.shape(rows)}, {np.min(rows):.3g} to "
             f"{np.max(rows):.3g}."
         )

@@ -14,15 +14,14 @@ import keras
 import numpy as np
 
 from highway_keras import data, models
-from highway_keras.data.dataset import MOST_IN_MEMORY, images_at_once
-from highway_keras.training.batches import InTurn, array_batches, batches, plan_steps
+from highway_keras.training.batches import Feed
 from highway_keras.training.distribution import Distribution
 from highway_keras.training.evaluation import check_probabilities, compile_classifier, evaluate
 from highway_keras.training.recipe_optimizer import from_recipe
 from highway_keras.training.recipes import BUILDING, Recipe, choose_recipe
 from highway_keras.training.state import EpochSeeds, State
 from highway_keras.util import checks
-from highway_keras.util.files import LEFTOVERS, folder_lock, write_json, write_picture, write_rows
+from highway_keras.util.files import LEFTOVERS, folder_lock, write_picture, write_rows
 from highway_keras.util.messages import notice
 
 
@@ -69,6 +68,7 @@ def fit(
     resume: bool = False,
     class_weight: str | dict | None = None,
     callbacks: list = (),
+    settings: dict | None = None,
     verbose: str | int = "auto",
     **overrides,
 ) -> Result:
@@ -102,9 +102,11 @@ def fit(
         resume: Whether to continue the run in `out`, if there is one. A finished run continues if
             `epochs` is larger, except with a cosine schedule.
         class_weight: Weight of each class in the loss: `"balanced"` for equal totals, or a
-            dictionary by name or number; other classes weigh 1.
+            dictionary by class number; other classes weigh 1.
         callbacks: List of `keras.callbacks.Callback`. Their `model` takes preprocessed images. Up
             to 32 steps run per call, and the hooks of batches are called once for them.
+        settings: What else decides the run, for `run.json`, such as how the model was made. A run
+            resumes under equal settings only.
         verbose: As in Keras.
         **overrides: Attributes of the recipe, such as `epochs=5`.
 
@@ -120,6 +122,66 @@ def fit(
         >>> from highway_keras import training
         >>> result = training.fit("thin-highway-10", "digits", epochs=20)  # doctest: +SKIP
     """
+    is_name = isinstance(model, str)
+    if settings is None:
+        settings = {} if is_name else {"not_applied": BUILDING}
+    images, recipe = _prepare(model, images, recipe, overrides)
+    network = create_for(model, images, recipe, checks.seed(seed)) if is_name else model
+    preprocess = data.preprocessor(recipe.preprocessing, images.x_train)
+    outputs = keras.ops.cast(network(preprocess(images.x_train[:2]), training=False), "float32")
+    check_probabilities(network.name, keras.ops.convert_to_numpy(outputs), images.classes)
+    class_weights = weights_of_classes(images, class_weight)
+    settings = {
+        "model": network.name,
+        "start": None,
+        "model_options": {},
+        "limit": None,
+        **settings,
+        "weights": [[list(w.shape), w.trainable] for w in network.weights],
+        "dataset": images.source,
+        "images": images.fingerprint(),
+        "image_shape": list(images.input_shape),
+        "class_names": list(images.class_names),
+        "class_weight": None if class_weights is None else class_weights.tolist(),
+        "recipe": dataclasses.asdict(recipe),
+        "seed": checks.seed(seed),
+    }
+    distribution = Distribution(network)
+    feed = Feed(images, preprocess, recipe.batch_size, distribution)
+    with distribution.scope():
+        trainee = _to_train(network, feed, recipe, seed)
+    complete = _to_save(network, images, preprocess, distribution)
+    out = pathlib.Path(out or f"runs/{network.name}-{images.name}").expanduser()
+    with _folder_to_write(out, distribution.is_chief) as folder:
+        state = State(folder, settings, trainee, complete)
+        if not (out / "state.npz").exists():
+            _check_can_be_saved(complete)
+        elif resume:
+            with distribution.scope():
+                state.restore(out / "state.npz")
+        else:
+            raise ValueError(
+                f"`out` already holds a run. Received: out={out}. Pass resume=True to continue it, "
+                "or name another folder."
+            )
+        if not state.has_ended:
+            _train_epochs(state, feed, class_weights, callbacks, verbose)
+        if state.has_diverged:
+            raise TrainingDiverged(
+                f"The loss or a weight is no longer finite in epoch {len(state.history) + 1}. A "
+                "lower `learning_rate` helps. "
+                f"{checks.received('learning_rate', recipe.learning_rate)}"
+            )
+        network.set_weights(state.best_weights)
+        results = _results(complete, images, state)
+        state.write_run(results=results)
+        write_rows(folder / "history.csv", state.history)
+        _draw(folder, f"{network.name} on {images.name}", state.history, results)
+        return Result(model=complete, folder=out, history=state.history, **results)
+
+
+def _prepare(model, images, recipe, overrides):
+    """Return the `Dataset` and the `Recipe` to train a model with, or a network of that name."""
     is_name, is_loaded = isinstance(model, str), isinstance(images, data.Dataset)
     if images is None and is_name:
         images = models.get(model).dataset
@@ -128,23 +190,9 @@ def fit(
     check_can_act(overrides, [] if is_name else BUILDING)
     if is_loaded:
         check_can_act(overrides, ["validation"])
-    else:
-        shape = models.get(model).input_shape if is_name else model.input_shape[1:]
-        images = data.load(images, validation=recipe.validation, input_shape=shape)
-    settings = {} if is_name else {"not_applied": BUILDING}
-    network = create_for(model, images, recipe, seed) if is_name else model
-    return train(
-        network,
-        images,
-        recipe,
-        settings,
-        out=out,
-        seed=seed,
-        resume=resume,
-        class_weight=class_weight,
-        callbacks=callbacks,
-        verbose=verbose,
-    )
+        return images, recipe
+    shape = models.get(model).input_shape if is_name else model.input_shape[1:]
+    return data.load(images, validation=recipe.validation, input_shape=shape), recipe
 
 
 def check_can_act(overrides, late):
@@ -159,7 +207,7 @@ def check_can_act(overrides, late):
 
 def create_for(name, images, recipe, seed, /, **options):
     """Return the registered network for some images, built by a recipe, its weights by `seed`."""
-    keras.utils.set_random_seed(checks.seed(seed))
+    keras.utils.set_random_seed(seed)
     card = models.get(name)
     if recipe.kernel_initializer and "kernel_initializer" not in card.arguments:
         if "kernel_initializer" in inspect.signature(card.factory).parameters:
@@ -176,126 +224,54 @@ def create_for(name, images, recipe, seed, /, **options):
     )
 
 
-def train(
-    network,
-    images,
-    recipe,
-    settings,
-    *,
-    out=None,
-    seed=0,
-    resume=False,
-    class_weight=None,
-    callbacks=(),
-    verbose="auto",
-):
-    """Train a network; `settings` says how it was made. The other arguments are those of `fit`."""
-    checks.seed(seed)
-    out = pathlib.Path(out or f"runs/{network.name}-{images.name}").expanduser()
-    preprocess = data.preprocessor(recipe.preprocessing, images.x_train)
-    _check_classifier(network, preprocess(images.x_train[:2]), images.classes)
-    class_weights = weights_of_classes(images, class_weight)
-    settings = {
-        "model": network.name,
-        "start": None,
-        "model_options": {},
-        "limit": None,
-        **settings,
-        "weights": [[list(w.shape), w.trainable] for w in network.weights],
-        "dataset": images.source,
-        "images": images.fingerprint(),
-        "image_shape": list(images.input_shape),
-        "class_names": list(images.class_names),
-        "class_weight": None if class_weights is None else class_weights.tolist(),
-        "recipe": dataclasses.asdict(recipe),
-        "seed": seed,
-    }
-    distribution = Distribution(network)
-    in_memory = isinstance(images.x_train, np.ndarray) and images.x_train.size <= MOST_IN_MEMORY
-    steps, steps_a_call, batch_size = plan_steps(len(images.x_train), recipe.batch_size)
-    if batch_size % distribution.replicas:
-        raise ValueError(
-            f"`batch_size` must be divisible by the number of devices, {distribution.replicas}. "
-            f"{checks.received('batch_size', batch_size)}"
-        )
-    # PyTorch runs one step a call, as do several devices and pictures read from the disk.
-    if keras.backend.backend() == "torch" or distribution.replicas > 1 or not in_memory:
-        steps_a_call = 1
-    with distribution.scope():
-        augment = data.augmenter(recipe.augmentation, images.input_shape, seed)
-        optimizer = from_recipe(recipe, steps)
-        if any(layer.compute_dtype == "float16" for layer in network.layers):
-            optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
-    first_layers = ([] if in_memory else [preprocess]) + ([augment] if augment else [])
-    trainee = keras.Sequential([keras.Input(images.input_shape), *first_layers, network])
-    with distribution.scope():
-        compile_classifier(trainee, optimizer, steps_a_call)
-        optimizer.build(trainee.trainable_variables)
-    network_to_save = _in_float32_on_one_device(network, distribution)
+def _to_train(network, feed, recipe, seed):
+    """Return the compiled model from what a `Feed` gives to the network's probabilities."""
+    shape = feed.images.input_shape
+    augment = data.augmenter(recipe.augmentation, shape, seed)
+    first = [*feed.layers, augment] if augment else feed.layers
+    trainee = keras.Sequential([keras.Input(shape), *first, network])
+    optimizer = from_recipe(recipe, feed.steps)
+    if any(layer.compute_dtype == "float16" for layer in network.layers):
+        optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
+    compile_classifier(trainee, optimizer, feed.steps_a_call)
+    optimizer.build(trainee.trainable_variables)
+    return trainee
+
+
+def _to_save(network, images, preprocess, distribution):
+    """Return the model from raw images, in float32 and on one device.
+
+    It holds the network itself, or a copy of one that trains otherwise.
+    """
+    is_low = any(layer.compute_dtype in ("bfloat16", "float16") for layer in network.layers)
+    if is_low or distribution.replicas > 1:
+        config = json.dumps(keras.saving.serialize_keras_object(network))
+        for name in ("mixed_bfloat16", "mixed_float16"):
+            config = config.replace(f'"{name}"', '"float32"')
+        network = keras.saving.deserialize_keras_object(json.loads(config))
     inputs = keras.Input(images.input_shape)  # stated, or Keras rounds to the global policy
-    complete = keras.Sequential([inputs, preprocess, network_to_save], name=network.name)
-    compile_classifier(complete)
-    about = {key: settings[key] for key in ("class_names", "dataset", "model")}
-    about["preprocessing"] = list(recipe.preprocessing)
+    return compile_classifier(keras.Sequential([inputs, preprocess, network], name=network.name))
 
-    def save_best():
-        network_to_save.set_weights(state.best_weights)
-        models.save(folder / "best.keras", complete, **about)
 
-    with _folder_to_write(out, distribution.is_chief) as folder:
-        monitor = "val_accuracy" if len(images.x_val) else None
-        state = State(folder / "state.npz", settings, network, monitor, save_best)
-        state_file = out / "state.npz"
-        if not state_file.exists():
-            _check_can_be_saved(complete)
-        elif resume:
-            with distribution.scope():
-                state.restore(state_file, trainee)
-        else:
-            raise ValueError(
-                f"`out` already holds a run. Received: out={out}. Pass resume=True to continue it, "
-                "or name another folder."
-            )
-        first_epoch = len(state.history)
-        if first_epoch < recipe.epochs and not state.has_stopped:
-            state.begin_session()
-            write_json(folder / "run.json", {**state.settings, "machine": state.sessions})
-            weights = [] if class_weights is None else [class_weights[images.y_train]]
-            x, in_order = images.x_train, array_batches
-            if in_memory:
-                at_once = images_at_once(images.input_shape)
-                x, in_order = preprocess.predict(x, at_once, verbose=0), batches
-            examples = in_order([x, images.y_train, *weights], steps, batch_size, seed, first_epoch)
-            held_out = _validation(images, preprocess, in_memory, distribution)
-            board = []
-            if keras.backend.backend() == "tensorflow":  # through which Keras writes the files
-                board = [keras.callbacks.TensorBoard(folder / "tensorboard", write_graph=False)]
-            with distribution.scope():
-                distribution.install_steps(trainee)
-                trainee.fit(
-                    distribution.share(examples),
-                    steps_per_epoch=steps,
-                    shuffle=False,
-                    epochs=recipe.epochs,
-                    initial_epoch=first_epoch,
-                    verbose=verbose if distribution.is_chief else 0,
-                    callbacks=[EpochSeeds(seed), *board, *callbacks, state],
-                    **held_out,
-                )
-        if state.has_diverged:
-            raise TrainingDiverged(
-                f"The loss or a weight is no longer finite in epoch {len(state.history) + 1}. A "
-                "lower `learning_rate` helps. "
-                f"{checks.received('learning_rate', recipe.learning_rate)}"
-            )
-        network.set_weights(state.best_weights)
-        network_to_save.set_weights(state.best_weights)
-        results = _results(complete, images, state)
-        content = {**state.settings, "machine": state.sessions, "results": results}
-        write_json(folder / "run.json", content)
-        write_rows(folder / "history.csv", state.history)
-        _draw(folder, f"{network.name} on {images.name}", state.history, results)
-        return Result(model=complete, folder=out, history=state.history, **results)
+def _train_epochs(state, feed, class_weights, callbacks, verbose):
+    """Train for the epochs that are left."""
+    distribution, seed, first_epoch = feed.distribution, state.settings["seed"], len(state.history)
+    board = []
+    if keras.backend.backend() == "tensorflow":  # through which Keras writes the files
+        board = [keras.callbacks.TensorBoard(state.folder / "tensorboard", write_graph=False)]
+    examples, held_out = feed.training(class_weights, seed, first_epoch), feed.validation()
+    with distribution.scope():
+        distribution.install_steps(state.trainee)
+        state.trainee.fit(
+            examples,
+            steps_per_epoch=feed.steps,
+            shuffle=False,
+            epochs=state.settings["recipe"]["epochs"],
+            initial_epoch=first_epoch,
+            verbose=verbose if distribution.is_chief else 0,
+            callbacks=[EpochSeeds(seed), *board, *callbacks, state],
+            **held_out,
+        )
 
 
 @contextlib.contextmanager
@@ -311,17 +287,6 @@ def _folder_to_write(out, is_chief):
         yield out
 
 
-def _in_float32_on_one_device(network, distribution):
-    """Return a network, or a copy where it trains in low precision or on several devices."""
-    is_low = any(layer.compute_dtype in ("bfloat16", "float16") for layer in network.layers)
-    if not is_low and distribution.replicas == 1:
-        return network
-    config = json.dumps(keras.saving.serialize_keras_object(network))
-    for name in ("mixed_bfloat16", "mixed_float16"):
-        config = config.replace(f'"{name}"', '"float32"')
-    return keras.saving.deserialize_keras_object(json.loads(config))
-
-
 def _check_can_be_saved(complete):
     """Fail now, not after the first epoch, if Keras cannot save a model and load it again."""
     with tempfile.TemporaryDirectory() as folder:
@@ -330,50 +295,18 @@ def _check_can_be_saved(complete):
         keras.models.load_model(path, compile=False)
 
 
-def _check_classifier(network, inputs, classes):
-    """Raise unless a network returns `classes` class probabilities for `inputs`, a few images."""
-    takes, gives = network.input_shape, network.output_shape
-    if takes[1:] != tuple(inputs.shape[1:]) or gives != (None, classes):
-        raise ValueError(
-            f"{network.name!r} must take images of shape {tuple(inputs.shape[1:])} and return a "
-            f"probability for each of {classes} classes. Received: a network from {takes} to "
-            f"{gives}."
-        )
-    outputs = keras.ops.cast(network(inputs, training=False), "float32")
-    check_probabilities(network.name, keras.ops.convert_to_numpy(outputs))
-
-
 def weights_of_classes(images, class_weight):
     """Return the weight of each class in the loss, an array, or `None` for equal ones."""
     if class_weight is None:
         return None
-    if isinstance(class_weight, str):
-        checks.one_of("class_weight", class_weight, ["balanced"])
+    if class_weight == "balanced":
         counts = np.bincount(images.y_train, minlength=images.classes)
         present = np.count_nonzero(counts)
         return (len(images.y_train) / present / np.maximum(counts, 1)).astype("float32")
     weights = np.ones(images.classes, "float32")
-    names = list(images.class_names)
-    for key, value in class_weight.items():
-        if key not in names:
-            checks.one_of("class_weight", key, [*names, *range(len(names))])
-        number = names.index(key) if key in names else key
-        weights[number] = checks.number("class_weight", value, least=0)
+    for number, weight in class_weight.items():
+        weights[number] = weight
     return weights
-
-
-def _validation(images, preprocess, in_memory, distribution):
-    """Return the arguments of Keras's `fit` that hold the held-out images, if there are any."""
-    if not len(images.x_val):
-        return {}
-    at_once = images_at_once(images.input_shape)
-    if not in_memory:
-        return {"validation_data": InTurn([images.x_val, images.y_val], at_once)}
-    x = preprocess.predict(images.x_val, at_once, verbose=0)
-    return {
-        "validation_data": distribution.even_share([x, images.y_val]),
-        "validation_batch_size": max(at_once // distribution.replicas, 1) * distribution.replicas,
-    }
 
 
 def _results(complete, images, state):

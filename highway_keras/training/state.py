@@ -7,9 +7,10 @@ import zipfile
 import keras
 import numpy as np
 
+from highway_keras import models
 from highway_keras.training.machine import here
 from highway_keras.util import checks
-from highway_keras.util.files import replacing
+from highway_keras.util.files import replacing, write_json
 
 DRAWS_AN_EPOCH = 2**20
 # Settings that describe a run and do not decide it
@@ -20,30 +21,37 @@ class State(keras.callbacks.Callback):
     """Weights, optimizer, best weights, history and settings of a run.
 
     They are one file, so they never disagree; every other file of a run is derived from it. An
-    epoch that is not in it is trained again. The best epoch has the highest value of the metric
-    `monitor`, or is the last one if `monitor` is `None`.
+    epoch that is not in it is trained again. The best epoch has the highest accuracy on held-out
+    images, or is the last one without any.
 
     Args:
-        path: The file.
+        folder: Folder of the run.
         settings: Dictionary that decides the training: a run resumes under equal settings only.
-        network: The network that is trained, whose weights are saved as the best.
-        monitor: Name of a metric that is to rise, or `None`.
-        on_best: Function that is called after an epoch that is the best so far.
+        trainee: The model that trains; its last layer is the network. It is compiled, and its
+            optimizer built.
+        complete: The model for `best.keras`; its last layer takes the best weights.
     """
 
-    def __init__(self, path, settings, network, monitor, on_best):
+    def __init__(self, folder, settings, trainee, complete):
         super().__init__()
-        self.path = path
+        self.folder = folder
         self.settings = json.loads(json.dumps(settings, default=lambda number: number.item()))
-        self.network = network
-        self.monitor = monitor
-        self.on_best = on_best
+        self.trainee, self.complete = trainee, complete
         self.history, self.sessions = [], []
         self.best_weights, self.best_epoch = None, 0
         self.has_stopped = self.has_diverged = False
 
-    def restore(self, path, model):
-        """Restore weights and history from a file; `model` is compiled and its optimizer built.
+    @property
+    def has_ended(self):
+        """Whether no epoch is left to train."""
+        return self.has_stopped or len(self.history) >= self.settings["recipe"]["epochs"]
+
+    @property
+    def _variables(self):
+        return [*self.trainee.weights, *self.trainee.optimizer.variables]
+
+    def restore(self, path):
+        """Restore weights and history from a file.
 
         Raises:
             ValueError: If the settings of the run differ, or the file is damaged.
@@ -53,11 +61,11 @@ class State(keras.callbacks.Callback):
         self._check_same_run(run["settings"], len(run["history"]), path.parent)
         self.history, self.sessions = run["history"], run["sessions"]
         self.best_epoch = run["best_epoch"]
-        self.best_weights = [arrays[f"best-{n}"] for n in range(len(self.network.weights))]
+        self.best_weights = [array for key, array in arrays.items() if key.startswith("best-")]
         same_epochs = run["settings"]["recipe"]["epochs"] == self.settings["recipe"]["epochs"]
         self.has_stopped = run["has_stopped"] and same_epochs
-        self.on_best()  # its file may be older; this sets the network's weights, too
-        for number, variable in enumerate([*model.weights, *model.optimizer.variables]):
+        self._save_best()  # its file may be older; this may set the network's weights, too
+        for number, variable in enumerate(self._variables):
             variable.assign(arrays[f"variable-{number}"])
 
     def _check_same_run(self, earlier, epochs_done, folder):
@@ -66,34 +74,34 @@ class State(keras.callbacks.Callback):
             before["recipe.epochs"] = now["recipe.epochs"]
         checks.same_settings(folder, before, now)
 
-    def begin_session(self):
+    def on_train_begin(self, logs=None):
         """Note where and when this process begins to train."""
         first = len(self.history)
         self.sessions.append({**here(), "first_epoch": first, "last_epoch": first, "seconds": 0})
         self.session_began = time.perf_counter()
+        self.write_run()
 
     def on_epoch_end(self, epoch, logs=None):
         """Save the epoch, unless the loss or a weight is no longer finite."""
-        weights = [array.copy() for array in self.network.get_weights()]  # PyTorch's are views
+        network = self.trainee.layers[-1]
+        weights = [array.copy() for array in network.get_weights()]  # PyTorch's are views
         if not np.isfinite(logs["loss"]) or not all(np.isfinite(a).all() for a in weights):
             self.model.stop_training = self.has_diverged = True
             return
         self.history.append({"epoch": epoch, **{key: float(v) for key, v in logs.items()}})
         self.has_stopped = self.model.stop_training
-        values = [row[self.monitor] if self.monitor else row["epoch"] for row in self.history]
+        values = [row.get("val_accuracy", row["epoch"]) for row in self.history]
         is_best = values[-1] > max(values[:-1], default=-np.inf)
         if is_best:
             self.best_weights, self.best_epoch = weights, epoch + 1
         took = time.perf_counter() - self.session_began
         self.sessions[-1] |= {"last_epoch": epoch + 1, "seconds": round(took, 1)}
-        self.save()
+        self._save()
         if is_best:
-            self.on_best()
+            self._save_best()
 
-    def save(self):
-        """Write the file."""
-        variables = [*self.model.weights, *self.model.optimizer.variables]
-        arrays = {f"variable-{n}": _for_numpy(v) for n, v in enumerate(variables)}
+    def _save(self):
+        arrays = {f"variable-{n}": _for_numpy(v) for n, v in enumerate(self._variables)}
         arrays |= {f"best-{n}": _for_numpy(v) for n, v in enumerate(self.best_weights)}
         run = {
             "settings": self.settings,
@@ -102,8 +110,18 @@ class State(keras.callbacks.Callback):
             "best_epoch": self.best_epoch,
             "has_stopped": self.has_stopped,
         }
-        with replacing(self.path) as temporary:
+        with replacing(self.folder / "state.npz") as temporary:
             np.savez(temporary, **arrays, run=json.dumps(run))
+
+    def _save_best(self):
+        self.complete.layers[-1].set_weights(self.best_weights)
+        about = {key: self.settings[key] for key in ("class_names", "dataset", "model")}
+        about["preprocessing"] = self.settings["recipe"]["preprocessing"]
+        models.save(self.folder / "best.keras", self.complete, **about)
+
+    def write_run(self, **results):
+        """Write `run.json`."""
+        write_json(self.folder / "run.json", {**self.settings, "machine": self.sessions, **results})
 
 
 def read_state(path):
