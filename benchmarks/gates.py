@@ -32,15 +32,17 @@ def main(arguments=None):
     parser.add_argument("--layers", type=int, choices=NETWORKS, default=11, help="default: 11")
     parser.add_argument("--runs", default="runs/gates", help="folder of the trainings")
     options = parser.parse_args(arguments)
-    networks, (limit, _) = NETWORKS[options.layers], TRAINING[options.layers]
+    keras.config.set_dtype_policy("mixed_bfloat16")
+    limit, _ = TRAINING[options.layers]
     images = data.load("cifar10", validation=0.2, limit=limit)
-    first, rates = next(iter(networks)), {}
-    for name in networks:
-        if name == first or not name.startswith("highway"):
+    rates = {}
+    for name in NETWORKS[options.layers]:
+        if name.startswith("highway") and rates:
+            rates[name] = next(iter(rates.values()))
+        else:
             rates[name] = best_rate(lambda rate, name=name: train(name, images, 0, rate, options))
-    for seed in SEEDS:
-        for name in networks:
-            train(name, images, seed, rates.get(name, rates[first]), options)
+        for seed in SEEDS:
+            train(name, images, seed, rates[name], options)
 
 
 def best_rate(measure):
@@ -58,20 +60,19 @@ def best_rate(measure):
 def train(name, images, seed, rate, options):
     """Train a network unless the folder has it; return its held-out accuracy, 0 if it diverges."""
     layers, (_, epochs) = options.layers, TRAINING[options.layers]
-    registered = f"gates-{layers}-{name.replace(', ', '-').replace(' ', '-')}"
-    models.register(registered, NETWORKS[layers][name], "cifar10", (32, 32, 3), 10)
+    keras.utils.set_random_seed(seed)
+    network = NETWORKS[layers][name]()
     folder = pathlib.Path(options.runs) / f"{layers}-{name}-{rate}-{seed}"
-    settings = {"learning_rate": rate, "epochs": epochs, "dtype_policy": "mixed_bfloat16"}
-    settings |= {"seed": seed, "resume": True, "verbose": 2}
+    settings = {"learning_rate": rate, "epochs": epochs, "seed": seed, "resume": True, "verbose": 2}
     try:
-        result = training.fit(registered, images, "modern-cifar", out=folder, **settings)
+        result = training.fit(network, images, "modern-cifar", out=folder, **settings)
         reached = {key: round(result.history[-1][key], 4) for key in REACHED}
     except training.TrainingDiverged:
         reached = dict.fromkeys(REACHED, results.DIVERGED)
     row = {"layers": layers, "network": name, "learning_rate": rate, "seed": seed, "n": 1}
-    row["parameters"] = models.create(registered).count_params()
-    row |= {"images": len(images.x_train), "epochs": epochs, **reached}
-    row |= measurements.of_runs(f"python -m benchmarks.gates --layers {layers}", folder)
+    row |= {"parameters": network.count_params(), "images": len(images.x_train), "epochs": epochs}
+    command = f"python -m benchmarks.gates --layers {layers}"
+    row |= {**reached, **measurements.of_runs(command, folder)}
     print(row, flush=True)
     if options.out:
         results.update_rows(options.out, [row], ("layers", "network", "learning_rate", "seed"))
@@ -81,33 +82,21 @@ def train(name, images, seed, rate, options):
 # Networks
 
 
-def registered_network(name, **options):
-    """Return the factory of a network of the zoo, with the arguments on its card."""
-    card = models.get(name)
-    return functools.partial(card.factory, **{**card.arguments, **options})
-
-
-def twin(replacement, of="highway-a", widths=None, **options):
-    """Return a factory of a network with other layers in the place of its highway layers.
+def twin(network, replacement, widths=None):
+    """Return a network with other layers in the place of its highway layers.
 
     `widths` maps the maps of its convolutions to others.
     """
-    widths = widths or {}
 
     def other(layer):
         config = layer.get_config()
-        if "filters" in config:
+        if widths and "filters" in config:
             config["filters"] = widths.get(config["filters"], config["filters"])
         if isinstance(layer, ConvHighway2D):
-            return replacement(layer, config["filters"], **options)
+            return replacement(layer, config["filters"])
         return type(layer).from_config(config)
 
-    def factory(input_shape, classes, name):
-        build = registered_network(of)
-        network = build(input_shape=input_shape, classes=classes, name=name)
-        return keras.models.clone_model(network, clone_function=other)
-
-    return factory
+    return keras.models.clone_model(network, clone_function=other)
 
 
 def plain(layer, filters, kernel=AUTHORS_KERNEL):
@@ -136,24 +125,26 @@ def zero_gate_kernels(layer, filters):
     return type(layer).from_config({**layer.get_config(), "transform_kernel_initializer": "zeros"})
 
 
-# By layers and by name in the rows: the factory of a network. Each kind trains at its own best
-# rate, highway networks at the best rate of the first.
+highway_a = functools.partial(models.create, "highway-a", dropout=0.0)  # as the recipe's
+highway_c = functools.partial(models.create, "highway-c", dropout=0.0)
+# By layers and by name in the rows. Each kind trains at its own best rate, highway networks at the
+# best rate of the first.
 NETWORKS = {
     11: {
-        "highway, bias -1": registered_network("highway-a", transform_bias=-1.0),
-        "plain": twin(plain),
-        "plain, wider": twin(plain, widths=WIDER),
-        "residual": twin(residual, layers=6),
-        "maxout": twin(maxout),
-        "highway, bias 0": registered_network("highway-a", transform_bias=0.0),
-        "highway, bias -2": registered_network("highway-a", transform_bias=-2.0),
-        "highway, bias -3": registered_network("highway-a", transform_bias=-3.0),
-        "highway, zero gate kernels": twin(zero_gate_kernels),
+        "highway, bias -1": lambda: highway_a(transform_bias=-1.0),
+        "plain": lambda: twin(highway_a(), plain),
+        "plain, wider": lambda: twin(highway_a(), plain, WIDER),
+        "residual": lambda: twin(highway_a(), functools.partial(residual, layers=6)),
+        "maxout": lambda: twin(highway_a(), maxout),
+        "highway, bias 0": lambda: highway_a(transform_bias=0.0),
+        "highway, bias -2": lambda: highway_a(transform_bias=-2.0),
+        "highway, bias -3": lambda: highway_a(transform_bias=-3.0),
+        "highway, zero gate kernels": lambda: twin(highway_a(), zero_gate_kernels),
     },
     32: {
-        "highway, bias -3": registered_network("highway-c", transform_bias=-3.0),
-        "plain": twin(plain, "highway-c"),
-        "residual": twin(residual, "highway-c", layers=27),
+        "highway, bias -3": lambda: highway_c(transform_bias=-3.0),
+        "plain": lambda: twin(highway_c(), plain),
+        "residual": lambda: twin(highway_c(), functools.partial(residual, layers=27)),
     },
 }
 

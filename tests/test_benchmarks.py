@@ -119,22 +119,21 @@ def test_the_best_rate_lies_between_two_that_do_worse():
 
 def test_twins_of_highway_a():
     """`plain` is Highway A with open gates; `maxout` has as many weights, `WIDER` 7 % more."""
-    size = {"input_shape": (32, 32, 3), "classes": 10, "name": "twin"}
-    original = models.create("highway-a", transform_bias=1e9)  # T = 1
-    plain = gates.twin(gates.plain)(**size)
+    original = models.create("highway-a", transform_bias=1e9, dropout=0.0)  # T = 1
+    of_11 = {name: make() for name, make in gates.NETWORKS[11].items()}
+    plain, residual = of_11["plain"], of_11["residual"]
     for layer in plain.layers:
         source = original.get_layer(layer.name)
         layer.set_weights(getattr(source, "block", source).get_weights())
     x = np.random.default_rng(0).standard_normal((4, 32, 32, 3)).astype("float32")
     np.testing.assert_allclose(plain(x), original(x), atol=1e-5)
-    assert gates.twin(gates.maxout)(**size).count_params() == original.count_params()
-    wider = gates.twin(gates.plain, widths=gates.WIDER)(**size).count_params()
+    assert of_11["maxout"].count_params() == original.count_params()
+    wider = of_11["plain, wider"].count_params()
     assert wider / original.count_params() == pytest.approx(1.07, abs=0.005)
-    residual = gates.twin(gates.residual, layers=6)(**size)
     assert residual.count_params() == plain.count_params()
     layer, maps = residual.get_layer("stage1_highway1"), np.random.rand(4, 32, 32, 16)
     np.testing.assert_allclose(layer(maps), maps + layer.layers[1](maps), rtol=1e-6)
-    zero = gates.twin(gates.zero_gate_kernels)(**size).get_layer("stage1_highway1")
+    zero = of_11["highway, zero gate kernels"].get_layer("stage1_highway1")
     assert not np.any(zero.transform.kernel) and np.all(zero.transform.bias == -1.0)
 
 

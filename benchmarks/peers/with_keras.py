@@ -67,8 +67,9 @@ def plain(case):
 def two_convolutions(case):
     """What a Keras user writes: two Conv2D layers per block, `fit` on arrays."""
     from benchmarks.gates import twin
+    from highway_keras import models
 
-    return take(lambda: twin(by_hand, case.model)((32, 32, 3), 10, "twin"), case)
+    return take(lambda: twin(models.create(case.model), by_hand), case)
 
 
 def by_hand(layer, filters):
