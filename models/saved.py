@@ -56,9 +56,6 @@ def save(path: str | os.PathLike, complete: keras.Model, **settings) -> None:
         complete: The model from raw images to class probabilities. `load` takes it apart if it is
             `keras.Sequential([preprocess, model])` with a `data.preprocessor`.
         **settings: What can be written as JSON, such as `dataset`, `class_names`, `preprocessing`.
-
-    Examples:
-        >>> models.save("digits.keras", complete, dataset="digits")  # doctest: +SKIP
     """
     text = json.dumps(settings, indent=1)
     with replacing(path) as temporary:

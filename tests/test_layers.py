@@ -16,7 +16,6 @@ from highway_keras.layers import (
     HighwayStack,
     HighwayWrapper,
     MatchSize,
-    Maxout,
 )
 
 pytestmark = [
@@ -208,7 +207,6 @@ MISTAKES = [
     # Where the layer is made
     (lambda: Highway(-3), "units=-3"),
     (lambda: Highway(transform_kernal_initializer="zeros"), "transform_kernal_initializer"),
-    (lambda: Highway(transform_bias=-3), "`transform_bias_initializer`.*transform_bias=-3"),
     (lambda: Highway(carry="free"), "carry"),
     (lambda: ConvHighway2D(0, 3), "filters"),
     (lambda: ConvHighway2D(4, 3, padding="valid"), "padding='valid'"),
@@ -231,7 +229,6 @@ MISTAKES = [
         "`transform` must keep",
     ),
     (lambda: HighwayWrapper(STATES)(keras.Input((8, 4))), "return_state=False"),
-    (lambda: Maxout(2)(keras.Input((3,))), "pieces"),
     # What a layer can do only once it is built, or cannot do
     (lambda: Highway().enable_lora(2), "built"),
     (lambda: HighwayStack(2).enable_lora(2), "unstack"),

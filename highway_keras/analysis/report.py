@@ -8,7 +8,6 @@ import pathlib
 import string
 
 import keras
-import numpy as np
 
 from highway_keras import plots
 from highway_keras.analysis import gating, lesioning
@@ -79,10 +78,6 @@ def analyze(
         ValueError: As `lesions` does.
         OSError: If the folder cannot be written.
         BusyError: If another process is writing to it.
-
-    Examples:
-        >>> from highway_keras import analysis
-        >>> analysis.analyze(network, x_train, y_train, "look").page  # doctest: +SKIP
     """
     out = pathlib.Path(out).expanduser()
     checks.number("threshold", threshold, least=0, below=1)
@@ -133,8 +128,7 @@ def layer_rows(analysis):
 
 def render(analysis, title):
     """Return the page of an `Analysis` and its pictures as HTML."""
-    lesions, mean = analysis.lesions, analysis.mean
-    worst = int(np.argmax(lesions.error))
+    lesions = analysis.lesions
     texts = {
         "title": title,
         "layers": len(lesions.layers),
@@ -142,10 +136,6 @@ def render(analysis, title):
         "error": f"{100 * lesions.intact_error:.2f}",
         "loss": f"{lesions.intact_loss:.4f}",
         "needed": analysis.needed,
-        "bias": f"{np.concatenate(list(analysis.biases.values())).mean():.2f}",
-        "mean_gate": f"{np.concatenate(list(mean.overall.values())).mean():.2f}",
-        "worst": f"{worst + 1} ({lesions.layers[worst]})",
-        "worst_error": f"{100 * lesions.error[worst]:.2f}",
     }
     parts = {name: html.escape(str(text)) for name, text in texts.items()}
     for name, alt in FIGURES.items():

@@ -28,10 +28,6 @@ def find_pictures(names):
 
     Raises:
         ValueError: If a folder holds no picture.
-
-    Examples:
-        >>> from highway_keras import data
-        >>> data.find_pictures(["seven.png", "scans/"])  # doctest: +SKIP
     """
     paths = []
     for name in names:

@@ -3,6 +3,7 @@
 A step is an entry of `STEPS`. Images are `channels_last` throughout.
 """
 
+import ast
 import functools
 import re
 
@@ -109,11 +110,6 @@ class MeanImage(keras.layers.Layer):
         return input_shape
 
 
-def multiply(factor, **options):
-    """Return the layer of a step such as `"times0.8"`."""
-    return keras.layers.Rescaling(float(factor), **options)
-
-
 def normalize_as_imagenet(**options):
     """Return the layer that gives RGB images of ImageNet mean 0 and deviation 1 by channel."""
     scale = [1 / (255 * deviation) for deviation in (0.229, 0.224, 0.225)]
@@ -122,11 +118,11 @@ def normalize_as_imagenet(**options):
 
 
 STEPS = {
-    "scale": functools.partial(multiply, 1 / 256),
+    "scale": functools.partial(keras.layers.Rescaling, 1 / 256),
     "gcn": GlobalContrastNormalization,
     "mean": MeanImage,
-    "half": functools.partial(multiply, 1 / 2),
-    "times": multiply,
+    "half": functools.partial(keras.layers.Rescaling, 1 / 2),
+    "times": keras.layers.Rescaling,
     "imagenet": normalize_as_imagenet,
 }
 
@@ -178,5 +174,5 @@ def layer_of_step(kind, step, table, **options):
     """
     name, number = re.fullmatch(r"(.*?)(\d*\.?\d+)?", step).groups()
     checks.one_of(kind, name, table)
-    arguments = [number] if number else []
+    arguments = [ast.literal_eval(number)] if number else []
     return table[name](*arguments, name=step, dtype="float32", **options)

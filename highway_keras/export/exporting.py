@@ -99,14 +99,6 @@ def export(
         RuntimeError: If the file cannot be written, for example because the format lacks an
             operation of the network or the disk is full.
         BusyError: If another process is writing to `path`.
-
-    Examples:
-        >>> from highway_keras import data, models
-        >>> from highway_keras.export import export
-        >>> model = models.load("run").complete  # doctest: +SKIP
-        >>> print(export(model, "serving/mnist/1", data.load("mnist")))  # doctest: +SKIP
-        test accuracy 99.70 % (Keras 99.70 %)  same class on 1,000 of 1,000 images  largest ...
-        saved serving/mnist/1  (325,176 bytes)
     """
     path = pathlib.Path(path).expanduser()
     format = choose_format(path, format)

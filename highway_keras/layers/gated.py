@@ -33,11 +33,6 @@ class GatedLayer(keras.Layer):
     carry_bias = property(lambda self: self.carry.bias)
 
     def __init__(self, carry, **kwargs):
-        if "transform_bias" in kwargs:
-            raise ValueError(
-                "`transform_bias` must be given as `transform_bias_initializer`. "
-                f"{checks.received('transform_bias', kwargs['transform_bias'])}"
-            )
         options = {name: kwargs.pop(name) for name in self.options}
         super().__init__(**kwargs)
         for name, reader in self.options.items():

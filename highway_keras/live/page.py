@@ -43,13 +43,6 @@ def live_page(model, x, y, path, class_names=None, title=None):
         ValueError: If the page cannot compute one of its layers, its weights take more than 4 MiB,
             or `x` or `y` does not fit.
         OSError: If the file cannot be written.
-
-    Examples:
-        >>> from highway_keras import data, live, models
-        >>> digits = data.load("digits")  # doctest: +SKIP
-        >>> trained = models.load("runs/thin")  # doctest: +SKIP
-        >>> x, y = digits.x_test, digits.y_test  # doctest: +SKIP
-        >>> live.live_page(trained.complete, x, y, "live.html")  # doctest: +SKIP
     """
     shape, steps = _image_shape(model), network_steps(model)
     size = 3 / 4 * len(json.dumps(steps))  # base64, but for a little

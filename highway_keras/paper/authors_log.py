@@ -55,10 +55,6 @@ def compare_with_authors(
         ValueError: If an argument is unknown or out of its range, or `out` holds runs with other
             settings.
         TrainingDiverged: If the loss is no longer finite.
-
-    Examples:
-        >>> from highway_keras import paper
-        >>> rows = paper.compare_with_authors("mnist-highway-32", epochs=2)  # doctest: +SKIP
     """
     logs = results.authors_logs()
     log = logs[checks.one_of("model", model, logs)]

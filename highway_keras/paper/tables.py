@@ -65,10 +65,6 @@ def reproduce_table(
     Raises:
         ValueError: If an argument is out of its range, or a run in `out` has other settings.
         TrainingDiverged, BusyError: After all other runs, if a run fails so.
-
-    Examples:
-        >>> from highway_keras import paper
-        >>> rows = paper.reproduce_table("table1", "modern", seeds=[0, 1])  # doctest: +SKIP
     """
     cards = {card.name: card for card in _cards(table)}
     for name in models or ():
