@@ -139,6 +139,6 @@ def test_nothing_is_left_of_a_nested_model_of_any_size():
     gated = ConvHighway2D(3, 3, name="inner")
     stage = keras.Sequential([keras.Input((None, None, 3)), gated])
     parts = stage, ConvHighway2D(3, 3, name="outer"), layers.Flatten(), softmax()
-    small = leave_out(as_model((4, 4, 3), *parts), [(gated, 0)])
+    small = leave_out(as_model((4, 4, 3), *parts), [(gated, None)])
     kinds = [type(layer) for layer in small.layers[1:]]
     assert kinds == [ConvHighway2D, layers.Flatten, layers.Dense]

@@ -21,11 +21,11 @@ CLOSED = -1e4  # a bias at which a sigmoid is exactly 0 in every floating-point 
 
 
 class GatedBlock(NamedTuple):
-    """One gated block of a model: its name, its layer, and its index in a `HighwayStack`."""
+    """One gated block of a model: its name, its layer and, in a `HighwayStack`, its index."""
 
     name: str
     layer: keras.Layer
-    index: int
+    index: int | None = None
 
 
 def is_model(layer):
@@ -134,7 +134,7 @@ def _observe(model, what, parts):
 def blocks_of(layer):
     """Return the blocks of a gated layer."""
     if not isinstance(layer, HighwayStack):
-        return [GatedBlock(layer.name, layer, 0)]
+        return [GatedBlock(layer.name, layer)]
     name = layer.name.removesuffix(f"_x{layer.depth}")
     return [GatedBlock(f"{name}_{i}", layer, i) for i in range(layer.depth)]
 
@@ -174,10 +174,7 @@ def closed(layer, index=None):
         )
     before = ops.convert_to_numpy(bias)
     after = np.array(before)
-    if isinstance(layer, HighwayStack) and index is not None:
-        after[index] = CLOSED
-    else:
-        after[...] = CLOSED
+    after[... if index is None else index] = CLOSED
     try:
         bias.assign(after)
         yield

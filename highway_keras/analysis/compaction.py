@@ -85,13 +85,15 @@ def compact(model, x, y, budget=0.002, layers=None, batch_size=None, verbose="au
             )
 
     def row(closed, loss, errors):
-        left_out = sum(layer.count_params() // depth_of(layer) for layer, _ in closed)
+        left_out = [
+            layer.count_params() // (1 if index is None else layer.depth) for layer, index in closed
+        ]
         return {
             "layers": len(names) - len(closed),
             "closed": names[closed[-1]] if closed else "",
             "error": float(errors / labels.size),
             "loss": float(loss / labels.size),
-            "parameters": copy.count_params() - left_out,
+            "parameters": copy.count_params() - sum(left_out),
         }
 
     closed, curve, most = [], [], len(names) - (layers or 0)
@@ -136,23 +138,15 @@ def without(layer, closed):
             return layer
         small = leave_out(layer, closed)
         return None if small.inputs[0] is small.outputs[0] else small
-    depth = depth_of(layer)
-    indices = [index for index in range(depth) if (layer, index) not in closed]
-    if len(indices) == depth:
+    if not isinstance(layer, HighwayStack):
+        return None if (layer, None) in closed else layer
+    chain = [each for i, each in enumerate(layer.unstack()) if (layer, i) not in closed]
+    if len(chain) == layer.depth:
         return layer
-    return shorter(layer, indices) if indices else None
-
-
-def depth_of(layer):
-    """Return how many gated blocks a layer has, if it is a gated one."""
-    return layer.depth if isinstance(layer, HighwayStack) else 1
-
-
-def shorter(stack, indices):
-    """Return a `HighwayStack` of some layers of another."""
-    name = stack.name.removesuffix(f"_x{stack.depth}") + f"_x{len(indices)}"
-    chain = stack.unstack()
-    short = HighwayStack.from_layers([chain[i] for i in indices], name=name)
-    short.rematerialize = stack.rematerialize
-    short.activity_regularizer = stack.activity_regularizer
+    if not chain:
+        return None
+    name = layer.name.removesuffix(f"_x{layer.depth}") + f"_x{len(chain)}"
+    short = HighwayStack.from_layers(chain, name=name)
+    short.rematerialize = layer.rematerialize
+    short.activity_regularizer = layer.activity_regularizer
     return short

@@ -64,7 +64,7 @@ def bias_of(block):
     if bias is None:
         return np.full(1, np.nan, "float32")
     bias = ops.convert_to_numpy(bias).astype("float32")
-    return bias[block.index] if bias.ndim == 2 else bias
+    return bias if block.index is None else bias[block.index]
 
 
 def gates(model, x, per_position=False, batch_size=None, verbose=0):

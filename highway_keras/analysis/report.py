@@ -97,15 +97,14 @@ def analyze(
         )
         write_rows(out / "layers.csv", layer_rows(analysis))
         mean, sample = analysis.mean, keras.tree.flatten(first)[0][0]
-        figures = {
-            "figure2": lambda: plots.plot_gates(
-                analysis.biases, mean.overall, analysis.gates, analysis.outputs, sample
-            ),
+        maps = analysis.biases, mean.overall, analysis.gates, analysis.outputs
+        draw = {
+            "figure2": lambda: plots.plot_gates(*maps, sample),
             "figure3": lambda: plots.plot_routing(mean.by_class, class_names=class_names),
             "figure4": lambda: plots.plot_lesions(lesions, analysis.needed),
         }
-        for name, draw in figures.items():
-            write_picture(out / f"{name}.png", draw, DOTS_PER_INCH)
+        for name in FIGURES:
+            write_picture(out / f"{name}.png", draw[name], DOTS_PER_INCH)
         write_text(analysis.page, render(analysis, title or model.name))
     return analysis
 
