@@ -342,7 +342,7 @@ def test_the_box_of_the_digits_and_the_scales(page, tmp_path):
     assert examples.drawn_box(np.zeros((2, 8, 8, 1))) is None
     assert examples.drawn_box(np.zeros((2, 8, 8, 3))) is None
     assert examples.scale([np.full(1000, 0.01)], reach=1) == {"reach": 1, "power": 0.3}
-    assert examples.scale([np.linspace(-3, 3, 1001)])["reach"] == 5
+    assert examples.scale([np.linspace(-3, 3, 1001)])["reach"] == 3
     assert examples.scale([np.zeros(5)]) == {"reach": 1, "power": 1}
 
 

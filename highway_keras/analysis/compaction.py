@@ -46,8 +46,7 @@ def compact(model, x, y, budget=0.002, layers=None, batch_size=None, verbose="au
         budget: By how much the error on these samples may rise, as a share of them.
         layers: How many gated layers to leave, fewer than there are, whatever that costs. Default:
             as few as the budget allows.
-        batch_size: As for `lesions`.
-        verbose: 1 shows a progress bar, 0 none, `"auto"` one on a terminal.
+        batch_size, verbose: As for `gates`.
 
     Returns:
         A `Compacted`.

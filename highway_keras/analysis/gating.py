@@ -148,11 +148,8 @@ def mean_gates(model, x, y=None, batch_size=None, verbose="auto"):
     such as convolutions, are averaged over these as well; masked positions count like all others.
 
     Args:
-        model: As for `gate_model`.
-        x: Samples as `model` takes them: an array, or a list or dictionary of them.
+        model, x, batch_size, verbose: As for `gates`.
         y: Class numbers, integers `(samples,)`, or `None` for no class means.
-        batch_size: Samples per batch. Default: 500, fewer if they are large.
-        verbose: 1 shows a progress bar, 0 none, `"auto"` one on a terminal.
 
     Returns:
         A `MeanGates`.

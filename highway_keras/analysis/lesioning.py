@@ -54,11 +54,9 @@ def lesions(model, x, y, from_logits=False, batch_size=None, verbose="auto"):
     Args:
         model: As for `gate_model`, with gates that a low bias closes; it returns class
             probabilities, or logits, `(batch_size, ..., classes)`.
-        x: Samples as `model` takes them: an array, or a list or dictionary of them.
+        x, batch_size, verbose: As for `gates`.
         y: Class numbers, integers `(samples, ...)`.
         from_logits: Whether `model` returns logits instead of probabilities.
-        batch_size: Samples per batch. Default: 500, fewer if they are large.
-        verbose: 1 shows a progress bar, 0 none, `"auto"` one on a terminal.
 
     Returns:
         A `Lesions`.

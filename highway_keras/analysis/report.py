@@ -68,8 +68,7 @@ def analyze(
         class_names: Names of the classes, in the order of their numbers.
         title: Heading of the page. Default: the model's name.
         threshold: As for `needed_layers`.
-        batch_size: Samples per batch. Default: 500, fewer if they are large.
-        verbose: 1 shows progress bars, 0 none, `"auto"` shows them on a terminal.
+        batch_size, verbose: As for `gates`.
 
     Returns:
         An `Analysis`, which says what is in the folder.

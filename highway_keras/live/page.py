@@ -10,8 +10,7 @@ import string
 import numpy as np
 
 from highway_keras import analysis
-from highway_keras.analysis.blocks import class_numbers, gated_layers, observe
-from highway_keras.layers import ConvHighway2D
+from highway_keras.analysis.blocks import class_numbers, observe
 from highway_keras.live.steps import network_steps
 from highway_keras.util import checks, files
 
@@ -89,24 +88,13 @@ def live_page(model, x, y, path, class_names=None, title=None):
 
 def _render(model, description, title):
     """Return the page as HTML."""
-    layers = list(gated_layers(model))
-    learned = any(layer.learned_carry for layer in layers)
-    carried = "<i>C</i> · <i>x</i>" if learned else "(1 &minus; <i>T</i>) · <i>x</i>"
-    maps = any(isinstance(layer, ConvHighway2D) for layer in layers)
-    stripes = "Stripes from top to bottom are values that layers carry unchanged."
-    act = "Paint over a picture" if description["inputShape"][2] == 3 else "Draw"
-    weights = model.count_params()
     text = json.dumps(description, ensure_ascii=False, separators=(",", ":"))
     folder = importlib.resources.files(__package__)
     scripts = ((folder / f"{name}.js").read_text("utf-8") for name in SCRIPTS.split())
     return string.Template((folder / "page.html").read_text("utf-8")).substitute(
         title=html.escape(title),
-        heading=f"{act} and watch the gates",
         depth=len(description["layers"]),
-        cells="feature maps, shown as a small image" if maps else "units",
-        formula=f"<i>y</i> = <i>T</i> · <i>H</i>(<i>x</i>) + {carried}",
-        outputs_note="" if maps else stripes,
-        footer=f"This file holds {weights:,} weights, and your browser runs the network.",
+        weights=f"{model.count_params():,}",
         style=(folder / "style.css").read_text("utf-8"),
         description=text.replace("<", "\\u003c"),  # or `</script>` would end it
         scripts="\n".join(f"<script>\n{script}</script>" for script in scripts),
@@ -160,18 +148,16 @@ def drawn_box(images):
 def scale(blocks, reach=None):
     """Return the color scale of some arrays: its end, `reach`, and its power.
 
-    The end is the first of ..., 0.5, 1, 2, 5, 10, ... that few of the numbers exceed. The power
-    moves the median of those that are not 0 towards a quarter of the scale: without it, most gates
-    of a deep network would be too close to 0 to tell apart.
+    Few of the numbers exceed the end. The power moves the median of those that are not 0 towards a
+    quarter of the scale: without it, most gates of a deep network would be too close to 0 to tell
+    apart.
     """
     sizes = np.abs(np.concatenate([block.ravel() for block in blocks]))
     sizes = sizes[sizes > 0]
     if not len(sizes):
         return {"reach": 1, "power": 1}
     if reach is None:
-        end = float(np.quantile(sizes, 0.998))
-        power = 10.0 ** np.floor(np.log10(end))
-        reach = float(f"{next(n for n in (1, 2, 5, 10) if n * power >= end) * power:g}")
+        reach = float(f"{np.quantile(sizes, 0.998):.1g}")
     middle = np.clip(np.median(sizes) / reach, 1e-6, 1 - 1e-6)
     power = np.clip(np.log(0.25) / np.log(middle), 0.2, 1)
     return {"reach": reach, "power": round(float(power), 2)}
