@@ -39,12 +39,9 @@ def deep_highway(
 
     Args:
         blocks: Blocks of each of the three stages: `6 * blocks + 2` layers.
-        input_shape: Shape of one image, (height, width, channels).
-        classes: Number of classes.
         activation: Activation of all layers but gates and classifier.
         transform_bias: Initial beta of the gates.
-        kernel_initializer: Initializer of all kernels. Default: normal, variance 2 / fan-in.
-        name: Name of the model.
+        input_shape, classes, kernel_initializer, name: As for `cifar_highway`.
 
     Returns:
         An uncompiled `keras.Model`.

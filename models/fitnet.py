@@ -20,11 +20,7 @@ def maxout_fitnet(
 
     Args:
         stages: Widths of the convolutions of each stage, each with two-piece maxout.
-        input_shape: Shape of one image, (height, width, channels).
-        classes: Number of classes.
-        kernel_initializer: Initializer of all kernels. Without a seed, every kernel gets a new
-            draw.
-        name: Name of the model.
+        input_shape, classes, kernel_initializer, name: As for `cifar_highway`.
 
     Returns:
         An uncompiled `keras.Model`.

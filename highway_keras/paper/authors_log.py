@@ -38,16 +38,6 @@ def compare_with_authors(
     OUT/authors-log.csv    a row for each seed and epoch, also of earlier calls
     ```
 
-    Args:
-        model: `"mnist-highway-32"`, `"highway-gap-10"`, `"highway-gap-100"`, `"highway110"` or
-            `"resnet110"`.
-        epochs: Number of epochs, at most as many as in the log.
-        seeds: Seed of each run.
-        out: Folder; default `runs/authors-log/MODEL`.
-        data_dir: Where TFDS keeps its data.
-        verbose: As in Keras.
-        dtype_policy: What training computes in; default the recipe's, float32.
-
     Returns:
         The rows of `seeds`, dictionaries.
 

@@ -51,14 +51,7 @@ def first_losses(model, kernel_initializer, scale, seeds, limit, data_dir=None):
 def reproduce_first_losses(seeds=10, limit=1000, out="runs/first-losses", data_dir=None):
     """Measure the first losses of the networks with a log, for their own and stock Caffe's kernels.
 
-    Args:
-        seeds: Number of seeds of each, from 0 on.
-        limit: Number of held-out images, at most a tenth of the training images.
-        out: Folder for `first-losses.csv`, with a row for each network, start and scale.
-        data_dir: Where TFDS keeps its data.
-
-    Returns:
-        The rows, dictionaries.
+    `OUT/first-losses.csv` gets a row for each network, start and scale. Return the rows.
 
     Raises:
         ValueError: If `seeds` or `limit` is not a positive integer, or there are fewer images.

@@ -67,18 +67,9 @@ def reproduce_gradients(
 ):
     """Measure the norms of gradients on training images of MNIST.
 
-    Args:
-        kinds: Any of `"highway"`, `"plain"`, `"residual"`.
-        depths: Numbers of hidden layers.
-        seeds: Number of networks of each kind, depth, scale and activation.
-        limit: Number of training images.
-        out: Folder for `gradient-norms.csv`, with a row for each kind, depth, scale and activation
-            that holds geometric means over the seeds, and for `gradient-norms.png`. Rows of other
-            settings stay in the table; the picture shows those of this call.
-        data_dir: Where TFDS keeps its data.
-
-    Returns:
-        The rows, dictionaries.
+    `OUT/gradient-norms.csv` gets a row for each kind, depth, scale and activation, which holds
+    geometric means over the seeds. Rows of other settings stay there; `OUT/gradient-norms.png`
+    shows those of this call, which are returned.
     """
     from highway_keras import plots
 

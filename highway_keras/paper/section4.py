@@ -33,15 +33,6 @@ def reproduce_section4(
     OUT/thin-highway-50/analysis/  figure2.png, figure3.png, figure4.png and a page
     ```
 
-    Args:
-        dataset: `"mnist"` or `"cifar100"`.
-        trials: Trials of the search.
-        epochs: Epochs of the trials that run to the end.
-        rungs: Number of trials that continue after an epoch, `{epoch: trials}`; `None`: all.
-        out: Folder. Default: `runs/section4-DATASET`.
-        data_dir: Where TFDS keeps its data.
-        verbose: As in Keras.
-
     Returns:
         The `Analysis`.
 

@@ -105,19 +105,7 @@ def reproduce_starts(
 ):
     """Train from all starts on images of MNIST, and put a row for each into `OUT/starts.csv`.
 
-    Rows of other settings stay there.
-
-    Args:
-        kinds: Any of `"highway"`, `"plain"`, `"residual"`.
-        depth: Number of hidden layers.
-        epochs: Epochs of each training.
-        limit: Number of training images.
-        seed: Decides weights and order of images.
-        out: Folder.
-        data_dir: Where TFDS keeps its data.
-
-    Returns:
-        The rows, dictionaries.
+    Rows of other settings stay there. Return the new ones.
     """
     check_backend()
     checks.positive_integer("epochs", epochs)

@@ -46,19 +46,6 @@ def reproduce_table(
     OUT/table1.csv             a row for every finished run
     ```
 
-    Args:
-        table: `"table1"`, `"table2"` or `"table3"`.
-        recipe: `"authors"`, `"modern"` with a fraction of their epochs, or, for CIFAR, `"muon"`,
-            which is `"modern"` with another optimizer and larger batches.
-        seeds: Seed of each run of a network.
-        models: Registered names of networks in that table. Default: all.
-        epochs: Number of epochs. Default: the recipe's.
-        dtype_policy: Arithmetic of the training. Default: the recipe's.
-        limit: Number of training images. Default: all.
-        out: Folder. Default: `runs/TABLE`.
-        data_dir: Where TFDS keeps its data.
-        verbose: As in Keras.
-
     Returns:
         The rows of the CSV file, dictionaries.
 
