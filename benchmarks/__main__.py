@@ -3,11 +3,11 @@
 Each case of `cases.py` is measured, printed and written before the next begins.
 """
 
-import statistics
+from statistics import median
 
 from benchmarks import measurements
 from benchmarks.cases import CASES
-from benchmarks.turns import Worker, take_turns
+from benchmarks.turns import take_turns, values
 
 
 def main(arguments=None):
@@ -30,34 +30,31 @@ def main(arguments=None):
 def measure(case, turns, peers=None):
     """Return how the peers of a case compare, a dictionary for each; none if ours does not run."""
     print(case.name, flush=True)
-    workers = []
+    compared = {}
     for name in case.peers:
         if name == "ours" or name.startswith("machine") or not peers or name in peers:
             framework = name.partition("_")[0]
             module = f"with_{framework if framework in ('jax', 'torch') else 'keras'}"
-            workers.append(Worker(name, f"benchmarks.peers.{module}:{name}", case))
-    ours = workers[0]
-    present = take_turns(workers, turns)
-    if ours.absent:
+            compared[name] = f"benchmarks.peers.{module}:{name}", case
+    turns_of = take_turns(compared, turns)
+    if "ours" not in turns_of:
         return []
     # How many operations a second the machine reaches in one large product, by type.
-    machines = [worker for worker in present if worker.name.startswith("machine")]
-    rates = {m.name.endswith("bfloat16"): statistics.median(m.values("rate")) for m in machines}
-    rows = []
-    for worker in present:
-        if worker in machines:
-            continue
-        seconds = worker.values("seconds")
-        row = {"case": case.name, "peer": worker.name}
+    machines = [name for name in turns_of if name.startswith("machine")]
+    rates = {m.endswith("bfloat16"): median(values(turns_of.pop(m), "rate")) for m in machines}
+    ours, rows = values(turns_of["ours"], "seconds"), []
+    for name, of_peer in turns_of.items():
+        seconds = values(of_peer, "seconds")
+        row = {"case": case.name, "peer": name}
         row |= measurements.middle("ms_a_step", [1000 * value / case.steps for value in seconds])
-        pairs = zip(ours.values("seconds"), seconds, strict=True)
-        row |= measurements.middle("ours_over_peer", [a / b for a, b in pairs])
-        row["cpu_ms_a_step"] = 1000 * statistics.median(worker.values("cpu")) / case.steps
+        ratios = [a / b for a, b in zip(ours, seconds, strict=True)]
+        row |= measurements.middle("ours_over_peer", ratios)
+        row["cpu_ms_a_step"] = 1000 * median(values(of_peer, "cpu")) / case.steps
         step = row["ms_a_step"] / 1000
-        rate = rates.get(worker.name.endswith("bfloat16"))
+        rate = rates.get(name.endswith("bfloat16"))
         row["share_of_machine"] = case.operations / step / rate if rate else ""
-        row["first_step_s"] = worker.turns[0]["seconds"] - (case.steps - 1) * step
-        row["peak_mb"] = worker.turns[-1]["megabytes"]
+        row["first_step_s"] = of_peer[0]["seconds"] - (case.steps - 1) * step
+        row["peak_mb"] = of_peer[-1]["megabytes"]
         rows.append({**row, "n": turns, "versions": measurements.versions()})
     return rows
 

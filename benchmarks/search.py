@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks import measurements
 from benchmarks.peers.with_keras import two_dense
-from benchmarks.turns import Worker, take_turns
+from benchmarks.turns import take_turns
 from highway_keras import data
 from highway_keras.tuning import HighwayHyperModel, PopulationRandomSearch
 
@@ -44,20 +44,18 @@ def compare(depth, options):
     def run(name, trials, seed=1):
         print(f"depth {depth}, {name}", flush=True)
         asked = (name, depth, trials, options.epochs, seed, options.limit)
-        (worker,) = take_turns([Worker(name, "benchmarks.search:work", *asked)], 0)
-        return worker.turns[0]
+        ((turn,),) = take_turns({name: ("benchmarks.search:work", *asked)}, 0).values()
+        return turn
 
     half = options.stock_trials // 2
     before = run("stock", half)
     ours = run("population", options.trials)
     after = run("stock", options.stock_trials - half, seed=2)
-    stock = {unit: before[unit] + after[unit] for unit in ("seconds", "cpu")}
     row = {"depth": depth, "images": options.limit, "epochs": options.epochs}
     row |= {"n": options.trials, "stock_n": options.stock_trials}
-    row["an_hour"] = 3600 * options.trials / ours["seconds"]
-    row["stock_an_hour"] = 3600 * options.stock_trials / stock["seconds"]
-    row["ratio_seconds"] = row["an_hour"] / row["stock_an_hour"]
-    row["ratio_cpu"] = options.trials / ours["cpu"] / (options.stock_trials / stock["cpu"])
+    for unit in ("seconds", "cpu"):
+        stock = (before[unit] + after[unit]) / options.stock_trials
+        row[f"ratio_{unit}"] = stock / (ours[unit] / options.trials)
     return row
 
 

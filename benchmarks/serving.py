@@ -14,7 +14,7 @@ import timeit
 import numpy as np
 
 from benchmarks import measurements
-from benchmarks.turns import Worker, take_turns
+from benchmarks.turns import take_turns, values
 from highway_keras import data, models
 from highway_keras.export import FORMATS, export
 
@@ -36,16 +36,15 @@ def main(arguments=None):
         for format, quantize, path, _ in exported(trained, folder, dataset):
             if (format, quantize) != ("keras", ""):
                 paths[f"{format} {quantize}".strip()] = path
-        workers = [
-            Worker(name, "benchmarks.serving:work", name, path, images)
-            for name, path in paths.items()
-        ]
-        present = take_turns(workers, options.turns)
+        work_of = {
+            name: ("benchmarks.serving:work", name, path, images) for name, path in paths.items()
+        }
+        turns = take_turns(work_of, options.turns)
     rows = []
-    for worker in present:
-        row = {"file": file.name, "format": worker.name, "n": options.turns}
+    for name, of_format in turns.items():
+        row = {"file": file.name, "format": name, "n": options.turns}
         for size in BATCHES:
-            row |= measurements.middle(f"ms_{size}", worker.values(f"ms_{size}"))
+            row |= measurements.middle(f"ms_{size}", values(of_format, f"ms_{size}"))
         rows.append(row)
     command = ("benchmarks.serving", options.file)
     measurements.record(rows, ("file", "format"), options.out, *command, turns=options.turns)

@@ -1,10 +1,10 @@
 """Processes that take turns.
 
-The measuring process has a `Worker` for each peer. A peer is a generator function: it prepares,
-yields, builds, and yields again each time that it has done its work, its own figures if it has any.
+A peer is a generator function: it prepares, yields, builds, and yields again each time that it has
+done its work, its own figures if it has any.
 """
 
-import concurrent.futures
+import contextlib
 import importlib
 import math
 import multiprocessing
@@ -12,73 +12,53 @@ import os
 import pathlib
 import re
 import time
+from concurrent.futures import ProcessPoolExecutor
 
 
-class Worker:
-    """A process that takes turns, seen from the measuring one.
+def take_turns(peers, count):
+    """Let each peer take a first turn, which compiles, and then `count` turns in alternation.
 
-    `peer` names a generator function, as `"module:function"`. It is called in the new process with
-    `arguments`.
+    Args:
+        peers: By name, a generator function as `"module:function"`, followed by its arguments. Each
+            has a process of its own.
+        count: Number of turns after the first.
 
-    `turns` has a dictionary for each turn: its seconds, processor seconds and megabytes, and the
-    figures that the peer yields. The first turn includes compiling. `absent` says why the worker
-    takes no more turns.
+    Returns:
+        By name of the peers that took all turns, a list with a dictionary for each turn: its
+        seconds, processor seconds and megabytes, and the figures that the peer yields.
     """
-
-    def __init__(self, name, peer, *arguments):
-        self.name, self.turns, self.absent = name, [], None
-        self._peer, self._arguments = peer, arguments
-        # Not forked: a library that this process has imported would be shared.
-        context = multiprocessing.get_context("spawn")
-        self._process = concurrent.futures.ProcessPoolExecutor(1, context)
-
-    def values(self, figure):
-        """Return a figure of each turn but the first."""
-        return [turn[figure] for turn in self.turns[1:]]
-
-    def turn(self):
-        """Let the worker take a turn, and wait for its figures."""
-        if self.absent:
-            return
-        first = not self.turns
-        try:
-            figures = self._process.submit(_turn, first, self._peer, self._arguments).result()
-            self.turns.append(figures)
-        except Exception as error:
-            self.absent = f"{type(error).__name__}: {error}"
-            print(f"without {self.name}: {self.absent}", flush=True)
-
-    def close(self):
-        """End the worker's process."""
-        self._process.shutdown()
-
-
-def take_turns(workers, count):
-    """Let each worker take a first turn, which compiles, and then `count` turns in alternation.
-
-    Return the workers that took all turns.
-    """
-    try:
+    turns = {name: [] for name in peers}
+    # Not forked: a library that this process has imported would be shared.
+    context = multiprocessing.get_context("spawn")
+    with contextlib.ExitStack() as stack:
+        processes = {name: stack.enter_context(ProcessPoolExecutor(1, context)) for name in peers}
         for index in range(count + 1):
             print(f"turn {index} of {count}" if index else "first turn", flush=True)
-            for worker in workers:
-                worker.turn()
-    finally:
-        for worker in workers:
-            worker.close()
-    return [worker for worker in workers if not worker.absent]
+            for name in list(turns):
+                try:
+                    turn = processes[name].submit(_turn, index == 0, *peers[name]).result()
+                    turns[name].append(turn)
+                except Exception as error:
+                    print(f"without {name}: {type(error).__name__}: {error}", flush=True)
+                    del turns[name]
+    return turns
 
 
-# In the process of a worker: its peer, and the most memory that it held before it built anything
+def values(turns, figure):
+    """Return a figure of each turn of a peer but the first."""
+    return [turn[figure] for turn in turns[1:]]
+
+
+# In the process of a peer: its generator, and the most memory held before it built anything
 _works = None
 _memory = 0.0
 
 
-def _turn(first, peer, arguments):
+def _turn(first, peer, *arguments):
     """Let the peer of this process do its work; return what it cost, and the peer's own figures.
 
     In each turn but the first the work is done twice, and only the second time counts: while a
-    worker waits for the others, the system may reclaim its memory and its caches.
+    peer waits for the others, the system may reclaim its memory and its caches.
     """
     global _works, _memory
     if first:

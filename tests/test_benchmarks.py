@@ -12,7 +12,7 @@ from helpers import read_rows
 from benchmarks import __main__ as command
 from benchmarks import gates, measurements
 from benchmarks.cases import CASES
-from benchmarks.turns import Worker, take_turns
+from benchmarks.turns import take_turns, values
 from highway_keras import data, models, training
 from highway_keras.results import provenance
 
@@ -51,14 +51,13 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_workers_take_turns(folder):
-    workers = [Worker(n, "peers_here:note", folder, n) for n in "ab"]
-    assert take_turns(workers, 2) == workers
+def test_peers_take_turns(folder):
+    turns = take_turns({name: ("peers_here:note", folder, name) for name in "ab"}, 2)
     # The first turn is the work once, any other the work twice.
     assert (folder / "notes").read_text() == "ab" + "aabb" * 2
-    assert [len(worker.turns) for worker in workers] == [3, 3]
-    assert workers[0].turns[0].keys() == {"seconds", "cpu", "megabytes", "said"}
-    assert workers[1].values("said") == ["b", "b"]
+    assert [len(of_peer) for of_peer in turns.values()] == [3, 3]
+    assert turns["a"][0].keys() == {"seconds", "cpu", "megabytes", "said"}
+    assert values(turns["b"], "said") == ["b", "b"]
 
 
 @pytest.mark.parametrize(
@@ -71,11 +70,11 @@ def test_workers_take_turns(folder):
     ],
 )
 def test_a_peer_that_does_not_answer_is_named(folder, peer, reason, capsys):
-    workers = [Worker("a", "peers_here:note", folder, "a"), Worker("lost", f"peers_here:{peer}")]
-    assert take_turns(workers, 1) == workers[:1]
+    peers = {"a": ("peers_here:note", folder, "a"), "lost": (f"peers_here:{peer}",)}
+    turns = take_turns(peers, 1)
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "without lost" in line]
     assert reason in line
-    assert len(workers[0].turns) == 2
+    assert list(turns) == ["a"] and len(turns["a"]) == 2
 
 
 def test_a_row_replaces_that_of_the_same_case(tmp_path, capsys):

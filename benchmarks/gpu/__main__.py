@@ -33,7 +33,6 @@ def main(arguments=None):
     parser.add_argument("--tiny", action="store_true", help="rehearse on small sizes")
     options = parser.parse_args(arguments)
     options.out.mkdir(parents=True, exist_ok=True)
-    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # two processes, one GPU
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(options.out.resolve() / "cache"))
     end = started + options.seconds
     for pieces in LINES[options.line](options, end):
@@ -47,6 +46,7 @@ def _run(options, pieces, end):
     began = time.perf_counter()
     processes = []
     for _, command, _ in pieces:
+        command = list(map(str, command))
         print(f"{end - began:.0f} s left: {' '.join(command)}", flush=True)
         processes.append(subprocess.Popen([sys.executable, "-m", *command]))
     for (name, command, figures), process in zip(pieces, processes, strict=True):
@@ -66,7 +66,7 @@ def _write(options, name, command, figures, seconds):
     from highway_keras.training.machine import here
 
     row = {"line": options.line, "piece": name, "n": 1, "seconds": seconds, **figures()}
-    row |= {**here(), "command": f"python -m {' '.join(command)}"}
+    row |= {**here(), "command": f"python -m {' '.join(map(str, command))}"}
     update_rows(options.out / "gpu.csv", [row], ("line", "piece"))
 
 
@@ -94,7 +94,7 @@ def _search(options, kind, depth, epochs):
         results = run["results"]
         return {name: results[name] for name in ("trials", "failed", "best")}
 
-    return name, [str(word) for word in command], figures
+    return name, command, figures
 
 
 def _training(options, model, recipe, source, seed=0, **changes):
@@ -111,7 +111,7 @@ def _training(options, model, recipe, source, seed=0, **changes):
         results = json.loads((out / "run.json").read_text("utf-8"))["results"]
         return {name: results[name] for name in ("test_accuracy", "test_loss")}
 
-    return name, [str(word) for word in command], figures
+    return name, command, figures
 
 
 def _assignments(changes):
@@ -137,7 +137,7 @@ def search_50(options, end):
     yield from _timed_searches(options, "highway", depth)
     stock = ["benchmarks.gpu.stock", options.mnist, depth, 2, TRIALS["stock"]]
     stock += [512] if options.tiny else []
-    yield [(f"stock {depth} layers 2 epochs", [str(word) for word in stock], lambda: {"trials": 2})]
+    yield [(f"stock {depth} layers 2 epochs", stock, lambda: {"trials": 2})]
     yield from _timed_searches(options, "highway", 10)
     yield [_search(options, "highway", 10, 6 if options.tiny else 400)]
 
