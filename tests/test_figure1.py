@@ -9,8 +9,7 @@ import pytest
 from helpers import needs_populations, read_rows, run
 
 from highway_keras import data, paper, plots, tuning
-from highway_keras.cli import shared
-from highway_keras.paper import section4
+from highway_keras.paper import figure1, section4
 from highway_keras.results import provenance
 
 pytestmark = needs_populations
@@ -54,22 +53,23 @@ def folder(tmp_path):
 
 
 def test_the_command_searches_as_the_preset_says(tmp_path, monkeypatch, capsys, digits):
+    write_search(tmp_path / "searches", "plain", 20, [([0.5, 0.25], 0.0)])  # of another command
     asked = {}
 
     def search(images, hypermodels, out, **arguments):
         asked.update(arguments)
         (network,) = hypermodels
         write_search(out, network.kind, network.depth, [([0.5, 0.25], 0.0)])
+        return [out / "thin-plain-10"]
 
-    shared.library("tuning")
-    monkeypatch.setattr(tuning, "run_searches", search, raising=False)
+    monkeypatch.setattr(figure1, "run_searches", search)
     monkeypatch.setattr(data, "load", lambda name, **options: asked.update(options) or digits)
     command = "reproduce figure1 --preset paper --depth 10 --kind plain"
     assert run(*command.split(), "--out", tmp_path) == 0
     header, line, _ = capsys.readouterr().out.splitlines()
     assert header.split()[:4] == ["kind", "depth", "trials", "failed"]
     assert line.split() == ["plain", "10", "1", "0", "0.25", "-"]  # of one trial, not of ten
-    expected = {"max_trials": 100, "epochs": 400, "rungs": {40: 30, 133: 10}, "limit": None}
+    expected = {"epochs": 400, "rungs": {40: 30, 133: 10}, "limit": None}
     assert {key: asked[key] for key in expected} == expected and asked["resume"]
     (row,) = read_rows(tmp_path / "figure1-top10.csv")
     assert (row["best"], row["command"]) == ("0.25", f"highway-keras {command}")
@@ -80,7 +80,8 @@ def test_fewer_than_ten_trials_at_the_end_have_no_mean_of_the_top_10(tmp_path):
         trials = [([n + 1.0] * 2, 0.0) for n in range(count)] + [([50.0], 0.0)]  # left at a rung
         write_search(tmp_path / str(count), "plain", 20, trials)
         drawn = tmp_path / "drawn"
-        paper.draw_figure1(tmp_path / str(count), drawn)  # without the mean an empty panel
+        searches = tuning.read_searches(tmp_path / str(count))
+        paper.draw_figure1(searches, drawn)  # without the mean an empty panel
         [row] = read_rows(drawn / "figure1-top10.csv")
         assert row["best"] == "1.0"
         assert (row["top10_mean"] != "") == (row["top10_std"] != "") == has_mean
@@ -99,7 +100,7 @@ def test_losses_over_the_bias_have_medians_between_integers():
 
 def test_drawing_leaves_tables_and_pictures(folder, tmp_path):
     drawn = tmp_path / "drawn"
-    row = paper.draw_figure1(folder, drawn)[1]
+    row = paper.draw_figure1(tuning.read_searches(folder), drawn)[1]
     assert (row["depth"], row["trials"], row["failed"], row["best"]) == (50, 13, 1, 1.0)
     scores = [1.0] + [2.0] * 9  # of the top 10; from the third on, the first epoch was the best
     assert row["top10_mean"] == np.mean(scores)
@@ -111,16 +112,12 @@ def test_drawing_leaves_tables_and_pictures(folder, tmp_path):
     for name in ("figure1-top10", "figure1-trials"):
         for row in read_rows(drawn / f"{name}.csv"):
             assert all(row[key] for key in provenance.COLUMNS)
-    only = paper.draw_figure1(folder, drawn, kinds=["plain"])
-    assert [row["kind"] for row in only] == ["plain"]
 
 
 def test_searches_that_are_not_the_papers_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="searches"):
-        paper.draw_figure1(tmp_path, tmp_path / "drawn")  # none are there
     write_search(tmp_path, "plain", 20, [([1.0] * 2, 0.0)], objective="val_loss")
     with pytest.raises(ValueError, match="`searches`"):
-        paper.draw_figure1(tmp_path, tmp_path / "drawn")
+        paper.draw_figure1(tuning.read_searches(tmp_path), tmp_path / "drawn")
 
 
 # Of searches that were run
@@ -130,7 +127,7 @@ def test_figure1_is_drawn_from_searches_and_best_keras_takes_raw_images(tmp_path
     images = data.load("digits", validation=0.0)
     network = tuning.HighwayHyperModel(10, "plain", images.input_shape)
     tuning.run_searches(images, [network], max_trials=3, epochs=1, verbose=0, out=tmp_path)
-    (row,) = paper.draw_figure1(tmp_path, tmp_path / "drawn")
+    (row,) = paper.draw_figure1(tuning.read_searches(tmp_path), tmp_path / "drawn")
     assert row["trials"] == 3 and row["hardware"] and row["versions"].startswith("python ")
     best = keras.models.load_model(tmp_path / "thin-plain-10" / "best.keras")
     best.compile("sgd", "sparse_categorical_crossentropy")

@@ -118,7 +118,8 @@ def section4(options):
         start, command = run["model_options"]["transform_bias"], fit_command(run)
         trial = {"searched_bias": f"at {start:g}", "trial": "", "epochs": run["recipe"]["epochs"]}
     else:
-        (search,) = tuning.read_searches(pathlib.Path(folder).parent, [run["depth"]], [run["kind"]])
+        searches = tuning.read_searches(pathlib.Path(folder).parent)
+        (search,) = (one for one in searches if one.folder.name == pathlib.Path(folder).name)
         best, command = search.trials[0], search_command(run, len(search.trials))
         start, (low, high) = best.values["transform_bias"], drawn(run, "transform_bias")
         trial = {"searched_bias": f"from {low:g} to {high:g}", "trial": best.number}

@@ -5,16 +5,13 @@ from typing import TYPE_CHECKING
 from highway_keras.util.lazy_imports import lazy
 
 if TYPE_CHECKING:
-    from highway_keras.models.thin import DEPTHS
     from highway_keras.tuning.hypermodel import HighwayHyperModel
-    from highway_keras.tuning.searches import KINDS, read_searches, run_searches
+    from highway_keras.tuning.searches import read_searches, run_searches
     from highway_keras.tuning.tuner import PopulationRandomSearch
 else:
     __getattr__, __dir__ = lazy(__name__)
 
 __all__ = [
-    "DEPTHS",
-    "KINDS",
     "HighwayHyperModel",
     "PopulationRandomSearch",
     "read_searches",

@@ -17,7 +17,6 @@ from highway_keras.tuning.oracle import SEARCH, epochs_of
 from highway_keras.tuning.tuner import PopulationRandomSearch
 from highway_keras.util.files import write_json, write_rows
 
-KINDS = ("highway", "plain")
 BATCH_SIZE = 128  # the paper gives none
 PREPROCESSING = ("scale",)
 
@@ -167,18 +166,17 @@ class Search:
         return [trial for trial in self.trials if math.isfinite(trial.score)]
 
 
-def read_searches(folder, depths=None, kinds=None):
+def read_searches(folder):
     """Return the searches in a folder of `run_searches`, sorted by kind and depth.
 
     Args:
         folder: The `out` of `run_searches`.
-        depths, kinds: Which searches. Default: all that are there.
 
     Returns:
         A list of `Search`; searches without an ended trial are left out.
 
     Raises:
-        ValueError: If there are no searches of the depths and kinds.
+        ValueError: If there are none.
     """
     searches = [_read(file) for file in pathlib.Path(folder).glob(f"*/{SEARCH}")]
     searches = [search for search in searches if search.trials]
@@ -187,14 +185,6 @@ def read_searches(folder, depths=None, kinds=None):
             "`folder` must be the `out` of searches in which a trial has ended. "
             f"Received: folder={folder}."
         )
-    for name, wanted in (("depth", depths), ("kind", kinds)):
-        present = {getattr(search, name) for search in searches}
-        if not present.issuperset(wanted or ()):
-            raise ValueError(
-                f"`{name}s` must be among the searches in {folder}: {sorted(present)}. "
-                f"Received: {name}s={wanted}."
-            )
-        searches = [one for one in searches if wanted is None or getattr(one, name) in wanted]
     return sorted(searches, key=lambda search: (search.kind, search.depth))
 
 

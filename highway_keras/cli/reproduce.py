@@ -1,15 +1,12 @@
 """`reproduce`: the experiments of the paper."""
 
 import functools
-import pathlib
 
 from highway_keras import models, results
 from highway_keras.cli import shared
-from highway_keras.cli.search import add_networks, add_rungs, hypermodels
+from highway_keras.cli.search import add_networks, add_rungs
 from highway_keras.models.thin import UNITS
-from highway_keras.results.provenance import command_line
 from highway_keras.training.recipes import variants
-from highway_keras.util import checks
 
 SUMMARY = "Repeat an experiment of the paper, or compare with its authors' logs."
 SECTION_4 = {
@@ -36,9 +33,6 @@ def add_experiments(add, commands):
 
 def _add_out(parser, default):
     parser.add_argument("--out", metavar="FOLDER", help=f"folder (default: {default})")
-    parser.add_argument(
-        "--data-dir", metavar="FOLDER", help="where TensorFlow Datasets keeps its data"
-    )
 
 
 # Figure 1
@@ -49,7 +43,6 @@ def _add_figure1(add):
     parser = add("figure1", figure1, summary)
     parser.add_argument(
         "--preset",
-        choices=["laptop", "paper"],
         default="laptop",
         help="laptop: under 45 minutes on 2 cores; paper: 400 epochs of all images, in rungs "
         "(default: laptop)",
@@ -60,46 +53,19 @@ def _add_figure1(add):
         help="draw the searches that `highway-keras search` left in FOLDER; nothing is searched",
     )
     add_networks(parser)
-    parser.set_defaults(depths=None, kinds=None)  # all that are in --search
-    parser.add_argument("--trials", type=int, default=100, help="a search (default: 100)")
-    parser.add_argument("--epochs", type=int, help="of a trial (default: the preset's)")
-    add_rungs(parser, None, "the preset's")
-    parser.add_argument("--limit", type=int, help="training images (default: the preset's)")
-    parser.add_argument("--seed", type=int, default=0, help="of the searches (default: 0)")
-    shared.add_population(parser)
+    add_rungs(parser, "the preset's")
     _add_out(parser, "runs/figure1")
 
 
 def figure1(options):
-    paper, out = shared.library("paper"), pathlib.Path(options.out or "runs/figure1")
-    which = checks.given(depths=options.depths, kinds=options.kinds)
-    searches = options.search
-    preset = dict(paper.PRESETS[options.preset])
-    preset |= checks.given(epochs=options.epochs, limit=options.limit)
-    if options.rungs is not None:
-        preset["rungs"] = dict(options.rungs)
-    asked = {"search": searches} if searches else {"preset": options.preset}
-    asked |= {"depth": options.depths, "kind": options.kinds}
-    command = command_line("highway-keras", "reproduce", "figure1", **asked)
-    if searches is None:
-        searches = out / "searches"
-        limit = preset.pop("limit")
-        load = {"data_dir": options.data_dir, "validation": 0.0, "limit": limit}
-        images = shared.library("data").load("mnist", **load)
-        tuning = shared.library("tuning")
-        depths, kinds = options.depths or tuning.DEPTHS, options.kinds or tuning.KINDS
-        tuning.run_searches(
-            images,
-            hypermodels(depths, kinds, images),
-            **preset,
-            out=searches,
-            resume=True,
-            max_trials=options.trials,
-            seed=options.seed,
-            population=options.population,
-        )
+    paper, out = shared.library("paper"), options.out or "runs/figure1"
+    if options.search:
+        rows = paper.draw_figure1(shared.library("tuning").read_searches(options.search), out)
+    else:
+        rungs = None if options.rungs is None else dict(options.rungs)
+        rows = paper.reproduce_figure1(options.preset, options.depths, options.kinds, rungs, out)
     lines = [("kind", "depth", "trials", "failed", "best loss", "mean of the top 10")]
-    for row in paper.draw_figure1(searches, out, command, **which):
+    for row in rows:
         counts = [str(row[key]) for key in ("kind", "depth", "trials", "failed")]
         numbers = [row["best"], row["top10_mean"]]
         lines.append((*counts, *("-" if n == "" else f"{n:.3g}" for n in numbers)))
@@ -113,24 +79,12 @@ def figure1(options):
 def _add_section4(add, figure, summary):
     parser = add(figure, functools.partial(section4, figure), summary)
     parser.add_argument("--dataset", default="mnist", choices=["mnist", "cifar100"])
-    parser.add_argument("--trials", type=int, default=100, help="of the search (default: 100)")
-    parser.add_argument(
-        "--epochs", type=int, default=400, help="of the trials that are never stopped"
-    )
-    add_rungs(parser, [(10, 20), (40, 5)], "10:20 40:5")
     _add_out(parser, "runs/section4-DATASET")
 
 
 def section4(figure, options):
     """Search, and look into the best network."""
-    report = shared.library("paper").reproduce_section4(
-        options.dataset,
-        trials=options.trials,
-        epochs=options.epochs,
-        rungs=dict(options.rungs),
-        out=options.out,
-        data_dir=options.data_dir,
-    )
+    report = shared.library("paper").reproduce_section4(options.dataset, out=options.out)
     shared.print_saved(report.page.with_name(f"{figure}.png"))
     shared.print_saved(report.page)
 
@@ -162,25 +116,21 @@ def _add_table(add, table, title):
 
 def reproduce_table(table, options):
     """Train the networks of a table, and print it."""
-    paper, failure = shared.library("paper"), None
-    out = options.out or f"runs/{table}"
-    names = ("models", "epochs", "dtype_policy", "limit", "data_dir")
+    paper, out = shared.library("paper"), options.out or f"runs/{table}"
+    names = ("models", "epochs", "dtype_policy", "limit")
     arguments = {name: getattr(options, name) for name in names}
     arguments["seeds"] = range(options.seed, options.seed + options.runs)
+    lines = [("model", "recipe", "epochs", "images", "runs", "arithmetic", "ours %", "paper %")]
     try:
         paper.reproduce_table(table, options.recipe, out=out, **arguments)
-    except RuntimeError as error:  # runs diverged: the table of the others comes first
-        failure = error
-    lines = [("model", "recipe", "epochs", "images", "runs", "arithmetic", "ours %", "paper %")]
-    for row in results.summarize(paper.read_table(table, out)):
-        setting = [str(row[key]) for key in ("epochs", "images", "n", "dtype_policy")]
-        claim = models.get(row["model"]).paper
-        lines.append((row["model"], row["recipe"], *setting, results.text(row), claim))
-    if len(lines) > 1:
-        shared.print_table(lines, right=(2, 3, 4))
-        shared.print_saved(out)
-    if failure:
-        raise failure
+    finally:  # also the table of the others, where runs have diverged
+        for row in results.summarize(paper.read_table(table, out)):
+            setting = [str(row[key]) for key in ("epochs", "images", "n", "dtype_policy")]
+            claim = models.get(row["model"]).paper
+            lines.append((row["model"], row["recipe"], *setting, results.text(row), claim))
+        if len(lines) > 1:
+            shared.print_table(lines, right=(2, 3, 4))
+    shared.print_saved(out)
 
 
 # Experiments of which each writes rows to one file

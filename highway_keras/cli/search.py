@@ -1,20 +1,18 @@
 """`search`: the random searches of section 3.1."""
 
 import contextlib
-import itertools
-import os
 import sys
 
 from highway_keras.cli import shared
-from highway_keras.models.thin import DEPTHS, UNITS
+from highway_keras.models.thin import DEPTHS, KINDS, UNITS
 from highway_keras.util import checks
 from highway_keras.util.messages import printable
 
-RANGES = {
-    "--learning-rate": "on a log scale (default: 0.001 0.316)",
-    "--one-minus-momentum": "on a log scale; 0.1 is a momentum of 0.9 (default: 0.01 0.501)",
-    "--decay": "factor on the rate after each epoch (default: 0.9 1)",
-    "--transform-bias": "initial bias of the gates (default: -10 -1)",
+RANGES = {  # of `HighwayHyperModel`, which has the defaults
+    "--learning-rate": "on a log scale",
+    "--one-minus-momentum": "on a log scale; 0.1 is a momentum of 0.9",
+    "--decay": "factor on the rate after each epoch",
+    "--transform-bias": "initial bias of the gates",
 }
 
 
@@ -23,7 +21,7 @@ def rung(text):
     return int(epoch), int(count)
 
 
-def add_networks(parser, default_kinds=("highway", "plain")):
+def add_networks(parser, default_kinds=KINDS):
     parser.add_argument(
         "--depth",
         dest="depths",
@@ -43,23 +41,14 @@ def add_networks(parser, default_kinds=("highway", "plain")):
     )
 
 
-def hypermodels(depths, kinds, images, **space):
-    """Return the search space of each kind and depth for some images."""
-    space = checks.given(**space, input_shape=images.input_shape, classes=images.classes)
-    networks = dict.fromkeys(itertools.product(kinds, depths))  # each once
-    hypermodel = shared.library("tuning").HighwayHyperModel
-    return [hypermodel(depth, kind, **space) for kind, depth in networks]
-
-
-def add_rungs(parser, default, help_default):
+def add_rungs(parser, default):
     parser.add_argument(
         "--rungs",
         nargs="*",
         type=rung,
-        default=default,
         metavar="EPOCH:TRIALS",
         help="from that epoch on only the best TRIALS continue, such as 40:30 133:10; without a "
-        f"value, all train to the end (default: {help_default})",
+        f"value, all train to the end (default: {default})",
     )
 
 
@@ -70,7 +59,7 @@ def add_search(add):
         "--trials", type=int, default=100, help="for each kind and depth (default: 100)"
     )
     parser.add_argument("--epochs", type=int, default=10, help="of a trial (default: 10)")
-    add_rungs(parser, None, "none")
+    add_rungs(parser, "none")
     parser.add_argument(
         "--objective",
         default="loss",
@@ -119,20 +108,19 @@ def search(options):
         limit=options.limit,
         input_shape=(28, 28, 1),
     )
+    names = ("activations", "learning_rate", "one_minus_momentum", "decay", "transform_bias")
+    space = checks.given(**{name: getattr(options, name) for name in names})
+    space |= {"input_shape": images.input_shape, "classes": images.classes}
+    hypermodels = [
+        tuning.HighwayHyperModel(depth, kind, **space)
+        for kind in options.kinds
+        for depth in options.depths
+    ]
     # With --json, stdout holds nothing but JSON; progress goes to stderr.
     with contextlib.redirect_stdout(sys.stderr) if options.json else contextlib.nullcontext():
         folders = tuning.run_searches(
             images,
-            hypermodels(
-                options.depths,
-                options.kinds,
-                images,
-                activations=options.activations,
-                learning_rate=options.learning_rate,
-                one_minus_momentum=options.one_minus_momentum,
-                decay=options.decay,
-                transform_bias=options.transform_bias,
-            ),
+            hypermodels,
             epochs=options.epochs,
             out=options.out,
             resume=options.resume,
@@ -142,29 +130,39 @@ def search(options):
             population=options.population,
             rungs=dict(options.rungs or ()),
         )
-    if "chief" not in os.environ.get("KERASTUNER_TUNER_ID", "chief"):
-        print("No trial is left for this worker; the chief saves the results.", file=sys.stderr)
-        return 0
     searches = [one for one in tuning.read_searches(options.out) if one.folder in folders]
-    summaries = []
-    for one in searches:
-        failed, best = len(one.trials) - len(one.completed), None
-        if one.completed:
-            best = {key: getattr(one.completed[0], key) for key in ("number", "score", "values")}
-        summary = {"folder": str(one.folder), "kind": one.kind, "depth": one.depth}
-        summaries.append({**summary, "trials": len(one.trials), "failed": failed, "best": best})
-        if options.json:
-            continue
-        if best:
-            values = ", ".join(
-                f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
-                for name, value in best["values"].items()
-            )
-            score = f"{options.objective} {best['score']:.4g}"
-            print(f"best: trial {best['number']}, {score}, {printable(values)}")
-        if failed:
-            print(f"{failed} of {len(one.trials)} trials diverged", file=sys.stderr)
-        shared.print_saved(one.folder)
     if options.json:
-        shared.print_json(summaries)
+        shared.print_json([_summary(one) for one in searches])
+    else:
+        for one in searches:
+            _print_best(one)
     return 0 if all(one.completed for one in searches) else 1
+
+
+def _summary(search):
+    """Return what `--json` prints of a search."""
+    best = search.completed[0] if search.completed else None
+    return {
+        "folder": str(search.folder),
+        "kind": search.kind,
+        "depth": search.depth,
+        "trials": len(search.trials),
+        "failed": len(search.trials) - len(search.completed),
+        "best": best and {"number": best.number, "score": best.score, "values": best.values},
+    }
+
+
+def _print_best(search):
+    """Print the best trial of a search, and how many diverged."""
+    if search.completed:
+        best = search.completed[0]
+        values = ", ".join(
+            f"{name} {value:.4g}" if isinstance(value, float) else f"{name} {value}"
+            for name, value in best.values.items()
+        )
+        score = f"{search.settings['objective']} {best.score:.4g}"
+        print(f"best: trial {best.number}, {score}, {printable(values)}")
+    failed = len(search.trials) - len(search.completed)
+    if failed:
+        print(f"{failed} of {len(search.trials)} trials diverged", file=sys.stderr)
+    shared.print_saved(search.folder)

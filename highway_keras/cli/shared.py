@@ -126,14 +126,9 @@ def dataset_of(trained, options):
 
 def load_images(trained, options, **settings):
     """Return the `data.Dataset` of `dataset_of`, whose shape and classes are the network's."""
-    data, source = library("data"), dataset_of(trained, options)
-    shape = trained.complete.input_shape[1:]
-    images = data.load(source, data_dir=options.data_dir, input_shape=shape, **settings)
-    if images.input_shape != shape:
-        raise ValueError(
-            f"The network takes images of shape {shape}. Received: --dataset {source} with shape "
-            f"{images.input_shape}."
-        )
+    source, shape = dataset_of(trained, options), trained.complete.input_shape[1:]
+    loading = {"data_dir": options.data_dir, "input_shape": shape, **settings}
+    images = library("data").load(source, **loading)
     numbers = tuple(map(str, range(images.classes)))  # stand in for names
     both = {trained.class_names, tuple(images.class_names)} - {numbers}
     if len(trained.class_names) != images.classes or len(both) > 1:

@@ -10,7 +10,7 @@ from highway_keras.util.lazy_imports import lazy
 
 if TYPE_CHECKING:
     from highway_keras.paper.authors_log import compare_with_authors
-    from highway_keras.paper.figure1 import PRESETS, draw_figure1
+    from highway_keras.paper.figure1 import draw_figure1, reproduce_figure1
     from highway_keras.paper.first_losses import reproduce_first_losses
     from highway_keras.paper.gradients import reproduce_gradients
     from highway_keras.paper.section4 import reproduce_section4
@@ -20,10 +20,10 @@ else:
     __getattr__, __dir__ = lazy(__name__)
 
 __all__ = [
-    "PRESETS",
     "compare_with_authors",
     "draw_figure1",
     "read_table",
+    "reproduce_figure1",
     "reproduce_first_losses",
     "reproduce_gradients",
     "reproduce_section4",

@@ -10,7 +10,11 @@ import math
 import pathlib
 import statistics
 
-from highway_keras.tuning import read_searches
+from highway_keras import data
+from highway_keras.models.thin import DEPTHS, KINDS
+from highway_keras.results.provenance import command_line
+from highway_keras.tuning import HighwayHyperModel, read_searches, run_searches
+from highway_keras.util import checks
 from highway_keras.util.files import folder_lock, write_picture, write_rows
 
 PRESETS = {
@@ -22,44 +26,75 @@ TOP = 10  # the paper's: the mean of the top 10 of 100
 HYPERPARAMETERS = ("learning_rate", "one_minus_momentum", "decay", "activation", "transform_bias")
 
 
-def draw_figure1(searches, out, command="highway-keras reproduce figure1", depths=None, kinds=None):
-    """Draw both panels of Figure 1, and the loss over transform bias and depth.
+def reproduce_figure1(preset="laptop", depths=DEPTHS, kinds=KINDS, rungs=None, out="runs/figure1"):
+    """Search for networks of each kind and depth on MNIST, and draw Figure 1.
+
+    Call it again to continue the searches, which are in `OUT/searches`.
 
     Args:
-        searches: Folder of searches, as `tuning.run_searches` leaves it.
-        out: Folder for `figure1.png`, `figure1-trials.csv`, `figure1-top10.csv` and
-            `transform-bias.png`.
-        command: The command that repeats the searches, for the rows.
-        depths, kinds: Which searches, as for `tuning.read_searches`. Default: all.
+        preset: `"laptop"`, 10 epochs of 10,000 images, or `"paper"`, 400 epochs of all, in rungs.
+        depths: Numbers of hidden layers.
+        kinds: Any of `"highway"`, `"plain"`, `"residual"`.
+        rungs: Number of trials that continue after an epoch, `{epoch: trials}`. Default: the
+            preset's.
+        out: Folder, as for `draw_figure1`.
 
     Returns:
         The rows of `figure1-top10.csv`, dictionaries.
 
     Raises:
-        ValueError: If there are no searches of the depths and kinds.
+        ValueError: If an argument is out of its range, or `out` holds another search.
+    """
+    settings = dict(PRESETS[checks.one_of("preset", preset, PRESETS)])
+    command = ("highway-keras", "reproduce", "figure1")
+    options = {"preset": preset, "depth": depths, "kind": kinds}
+    if rungs is not None:
+        settings["rungs"] = rungs
+        options["rungs"] = [f"{epoch}:{count}" for epoch, count in rungs.items()]
+    images = data.load("mnist", validation=0.0, limit=settings.pop("limit"))
+    networks = [HighwayHyperModel(depth, kind) for kind in kinds for depth in depths]
+    out = pathlib.Path(out).expanduser()
+    folders = run_searches(images, networks, **settings, out=out / "searches", resume=True)
+    searches = [one for one in read_searches(out / "searches") if one.folder in folders]
+    return draw_figure1(searches, out, command_line(*command, **options))
+
+
+def draw_figure1(searches, out, command="highway-keras reproduce figure1"):
+    """Draw both panels of Figure 1, and the loss over transform bias and depth.
+
+    Args:
+        searches: What `tuning.read_searches` returns.
+        out: Folder for `figure1.png`, `figure1-trials.csv`, `figure1-top10.csv` and
+            `transform-bias.png`.
+        command: The command that repeats the searches, for the rows.
+
+    Returns:
+        The rows of `figure1-top10.csv`, dictionaries.
+
+    Raises:
+        ValueError: If a search does not rank by the training loss.
     """
     from highway_keras import plots
 
     out = pathlib.Path(out).expanduser()
-    finished = read_searches(searches, depths, kinds)
-    for search in finished:
+    for search in searches:
         if search.settings["objective"] != "loss":
             raise ValueError(
                 "`searches` must rank by the training loss, as the paper's do. Received: "
                 f"{search.folder}, ranked by {search.settings['objective']}."
             )
-    tops = [{**_top_row(search), **search.machine, "command": command} for search in finished]
+    tops = [{**_top_row(search), **search.machine, "command": command} for search in searches]
     trials = [
         {**row, **search.machine, "command": command}
-        for search in finished
+        for search in searches
         for row in _trial_rows(search)
     ]
     with folder_lock(out, seconds=60):  # another process may be drawing
         write_rows(out / "figure1-top10.csv", tops)
         write_rows(out / "figure1-trials.csv", trials, columns=list(max(trials, key=len)))
-        best = {(s.kind, s.depth): s.completed[0].losses for s in finished if s.completed}
+        best = {(s.kind, s.depth): s.completed[0].losses for s in searches if s.completed}
         write_picture(out / "figure1.png", lambda: plots.plot_figure1(best, tops))
-        if any(search.kind == "highway" for search in finished):
+        if any(search.kind == "highway" for search in searches):
             write_picture(out / "transform-bias.png", lambda: plots.plot_biases(trials))
     return tops
 
