@@ -128,12 +128,8 @@ class GatedLayer(keras.Layer):
     ) -> None:
         """Freeze the kernels of H, T and C of a built layer, and train an adapter for each.
 
-        This calls `enable_lora` of the sublayers; see `keras.layers.Dense`. Biases stay trainable.
-
-        Args:
-            rank: Rank of the adapters.
-            lora_alpha: The adapters' output is scaled by `lora_alpha / rank`. Default: `rank`.
-            a_initializer, b_initializer: Initializers of the two factors.
+        This calls `enable_lora` of the sublayers, with its arguments; see `keras.layers.Dense`.
+        Biases stay trainable.
 
         Raises:
             ValueError: If the layer is not built, or a `HighwayStack`.
