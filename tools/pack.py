@@ -204,8 +204,7 @@ def main():
     parser.add_argument("folders", nargs="+", type=pathlib.Path, metavar="RUN_FOLDER")
     entry = pack(parser.parse_args().folders)
     record(entry)
-    accuracies = f"{100 * entry['accuracy']:.2f} %, before {100 * entry['accuracy_before']:.2f} %"
-    print(f"packed {entry['file']} ({entry['bytes']:,} bytes), test accuracy {accuracies}")
+    print(json.dumps(entry, indent=1))
 
 
 if __name__ == "__main__":

@@ -86,18 +86,18 @@ def machine(case, dtype="float32"):
     side, least = 4096, 0.2  # a turn lasts at least so many seconds
     matrix = keras.random.normal((side, side), stddev=side**-0.5, seed=0)
     z = matrix = keras.ops.cast(matrix, dtype)
-    count, figures = 1, None
+    yield
+    count = 1
     while True:
-        yield figures
-        seconds = 0
-        while seconds < least:
-            count = count if seconds == 0 else 2 * count
-            begun = time.perf_counter()
-            for _ in range(count):
-                z = keras.ops.matmul(z, matrix)
-            float(z[0, 0])  # waits for the last of them
-            seconds = time.perf_counter() - begun
-        figures = {"rate": 2 * side**3 * count / seconds}
+        begun = time.perf_counter()
+        for _ in range(count):
+            z = keras.ops.matmul(z, matrix)
+        float(z[0, 0])  # waits for the last of them
+        seconds = time.perf_counter() - begun
+        if seconds < least:
+            count *= 2
+        else:
+            yield {"rate": 2 * side**3 * count / seconds}
 
 
 def machine_bfloat16(case):
