@@ -31,14 +31,6 @@ def reproduce_figure1(preset="laptop", depths=DEPTHS, kinds=KINDS, rungs=None, o
 
     Call it again to continue the searches, which are in `OUT/searches`.
 
-    Args:
-        preset: `"laptop"`, 10 epochs of 10,000 images, or `"paper"`, 400 epochs of all, in rungs.
-        depths: Numbers of hidden layers.
-        kinds: Any of `"highway"`, `"plain"`, `"residual"`.
-        rungs: Number of trials that continue after an epoch, `{epoch: trials}`. Default: the
-            preset's.
-        out: Folder, as for `draw_figure1`.
-
     Returns:
         The rows of `figure1-top10.csv`, dictionaries.
 

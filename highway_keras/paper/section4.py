@@ -11,18 +11,10 @@ from highway_keras.util import checks
 
 DATASETS = ("mnist", "cifar100")  # the paper's
 DEPTH = 50
-RUNGS = {10: 20, 40: 5}
+SEARCH = {"max_trials": 100, "epochs": 400, "rungs": {10: 20, 40: 5}}
 
 
-def reproduce_section4(
-    dataset="mnist",
-    trials=100,
-    epochs=400,
-    rungs=RUNGS,
-    out=None,
-    data_dir=None,
-    verbose="auto",
-):
+def reproduce_section4(dataset="mnist", out=None):
     """Search for a tanh highway network of 50 layers, and look inside the best.
 
     The paper's networks are the best of a random search by training error, with tanh throughout.
@@ -37,23 +29,20 @@ def reproduce_section4(
         The `Analysis`.
 
     Raises:
-        ValueError: If an argument is out of its range, or `out` holds another search.
+        ValueError: If `dataset` is another, or `out` holds another search.
 
     Reference:
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 4.
     """
     checks.one_of("dataset", dataset, DATASETS)
-    images = data.load(dataset, data_dir=data_dir, validation=0.0)
+    images = data.load(dataset, validation=0.0)
     sizes = {"input_shape": images.input_shape, "classes": images.classes}
     [folder] = run_searches(
         images,
         [HighwayHyperModel(DEPTH, **sizes, activations="tanh")],
-        epochs=epochs,
+        **SEARCH,
         out=out or f"runs/section4-{dataset}",
         resume=True,
-        verbose=verbose,
-        max_trials=trials,
-        rungs=rungs,
     )
     return analysis.analyze(
         models.load(folder / "best.keras").complete,
@@ -61,5 +50,4 @@ def reproduce_section4(
         images.y_train,
         folder / "analysis",
         class_names=images.class_names,
-        verbose=verbose,
     )

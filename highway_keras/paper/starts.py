@@ -101,7 +101,6 @@ def reproduce_starts(
     limit=5000,
     seed=0,
     out="runs/starts",
-    data_dir=None,
 ):
     """Train from all starts on images of MNIST, and put a row for each into `OUT/starts.csv`.
 
@@ -110,7 +109,7 @@ def reproduce_starts(
     check_backend()
     checks.positive_integer("epochs", epochs)
     checks.seed(seed)
-    x, y = scaled_mnist(limit, data_dir)
+    x, y = scaled_mnist(limit)
     command = ("highway-keras", "reproduce", "starts")
     sizes = {"epochs": epochs, "limit": len(x), "seed": seed}
     command = command_line(*command, kind=kinds, depth=depth, **sizes)

@@ -32,8 +32,6 @@ def reproduce_table(
     dtype_policy=None,
     limit=None,
     out=None,
-    data_dir=None,
-    verbose="auto",
 ):
     """Train the networks of a table several times each, and write one row per run.
 
@@ -63,11 +61,9 @@ def reproduce_table(
     changes = checks.given(epochs=epochs, dtype_policy=dtype_policy)
     failures = {}
     for seed, card in itertools.product(seeds, cards):
-        if verbose:
-            print(f"{card.name}, {recipe}, seed {seed}", flush=True)
+        print(f"{card.name}, {recipe}, seed {seed}", flush=True)
         settings = get_recipe(variants(card)[recipe]).override(**changes)
-        loading = {"data_dir": data_dir, "validation": settings.validation, "limit": limit}
-        images = data.load(card.dataset, **loading)
+        images = data.load(card.dataset, validation=settings.validation, limit=limit)
         folder = out / f"{card.name}-{recipe}" / f"seed-{seed}"
         try:
             fit(
@@ -78,7 +74,6 @@ def reproduce_table(
                 seed=seed,
                 resume=True,
                 settings={"limit": limit},
-                verbose=verbose,
             )
         except (TrainingDiverged, BusyError) as error:
             failures[f"{card.name} with seed {seed} ({error})"] = type(error)
