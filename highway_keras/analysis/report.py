@@ -45,18 +45,7 @@ class Analysis:
     page: pathlib.Path
 
 
-def analyze(
-    model,
-    x,
-    y,
-    out,
-    *,
-    class_names=None,
-    title=None,
-    threshold=lesioning.THRESHOLD,
-    batch_size=None,
-    verbose="auto",
-):
+def analyze(model, x, y, out, *, class_names=None, title=None):
     """Measure and draw the paper's Figures 2, 3 and 4 for a trained classifier.
 
     Args:
@@ -67,8 +56,6 @@ def analyze(
         out: Folder to write to; it is created if it does not exist.
         class_names: Names of the classes, in the order of their numbers.
         title: Heading of the page. Default: the model's name.
-        threshold: As for `needed_layers`.
-        batch_size, verbose: As for `gates`.
 
     Returns:
         An `Analysis`, which says what is in the folder.
@@ -79,19 +66,18 @@ def analyze(
         BusyError: If another process is writing to it.
     """
     out = pathlib.Path(out).expanduser()
-    checks.number("threshold", threshold, least=0, below=1)
     if class_names is not None:
         checks.class_names("class_names", class_names, model.output_shape[-1])
     first = keras.tree.map_structure(lambda array: array[:1], x)
     with folder_lock(out):
-        lesions = lesioning.lesions(model, x, y, batch_size=batch_size, verbose=verbose)
+        lesions = lesioning.lesions(model, x, y)
         analysis = Analysis(
             biases=gating.transform_biases(model),
-            mean=gating.mean_gates(model, x, y, batch_size, verbose),
+            mean=gating.mean_gates(model, x, y),
             gates=gating.gates(model, first),
             outputs=gating.block_outputs(model, first),
             lesions=lesions,
-            needed=lesioning.needed_layers(lesions, threshold),
+            needed=lesioning.needed_layers(lesions),
             page=out / "index.html",
         )
         write_rows(out / "layers.csv", layer_rows(analysis))
