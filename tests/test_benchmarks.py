@@ -10,7 +10,7 @@ import pytest
 from helpers import read_rows
 
 from benchmarks import __main__ as command
-from benchmarks import gates, measurements
+from benchmarks import gates, measurements, transfer
 from benchmarks.cases import CASES
 from benchmarks.turns import take_turns, values
 from highway_keras import data, models, training
@@ -171,3 +171,9 @@ def test_the_networks_in_pytorch_are_as_large(name):
     with_torch = pytest.importorskip("benchmarks.peers.with_torch")
     weights = with_torch.CONVOLUTIONAL[name]().parameters()
     assert sum(weight.numel() for weight in weights) == models.get(name).parameters
+
+
+def test_a_way_whose_rates_all_diverge_is_named(monkeypatch):
+    monkeypatch.setattr(transfer, "run", lambda way, rate, seed: None)
+    with pytest.raises(training.TrainingDiverged, match="frozen"):
+        next(transfer.measure("frozen"))
