@@ -29,7 +29,7 @@ def samples():
 def analysed(tmp_path_factory):
     keras.utils.set_random_seed(0)
     out = tmp_path_factory.mktemp("page")
-    return analysis.analyze(network(), *samples(), out, title="<thin> & small")
+    return analysis.analyze(network(), *samples(), out, title="<thin> & small", verbose=0)
 
 
 def test_the_page_loads_nothing(analysed):
@@ -144,5 +144,6 @@ def test_monitor_goes_on_with_a_run_that_resumes(tmp_path):
 
 def test_arguments_are_checked_before_the_work(tmp_path, monkeypatch):
     monkeypatch.setattr(keras.Model, "predict_on_batch", None)
-    with pytest.raises(ValueError, match="`class_names`"):
-        analysis.analyze(network(), *samples(), tmp_path, class_names=list("abcd"))
+    for options in ({"class_names": list("abcd")}, {"threshold": 1.5}):
+        with pytest.raises(ValueError, match=f"`{next(iter(options))}`"):
+            analysis.analyze(network(), *samples(), tmp_path, verbose=0, **options)

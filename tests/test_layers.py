@@ -202,9 +202,12 @@ def ready(**options):
 
 
 CONV, LSTM = keras.layers.Conv2D, keras.layers.LSTM
+STATES = LSTM(4, return_sequences=True, return_state=True)
 MISTAKES = [
     # Where the layer is made
     (lambda: Highway(-3), "units=-3"),
+    (lambda: Highway(transform_kernal_initializer="zeros"), "transform_kernal_initializer"),
+    (lambda: Highway(transform_bias=-3), "`transform_bias_initializer`.*transform_bias=-3"),
     (lambda: Highway(carry="free"), "carry"),
     (lambda: ConvHighway2D(0, 3), "filters"),
     (lambda: ConvHighway2D(4, 3, padding="valid"), "padding='valid'"),
@@ -219,9 +222,14 @@ MISTAKES = [
     (lambda: Highway()(keras.Input((5, None))), "channel axis"),
     (lambda: ready()(keras.Input((4,))), "expected axis -1"),
     (lambda: ConvHighway2D(16, 3)(keras.Input((8, 8, 3))), "filters=16"),
-    (lambda: HighwayWrapper(LSTM(4))(np.zeros((2, 8, 4))), "return_sequences=True"),
-    (lambda: HighwayWrapper(CONV(4, 3))(np.zeros((2, 8, 8, 4))), 'padding="same"'),
-    (lambda: HighwayWrapper(Dense(4), transform=Dense(1))(np.zeros((2, 4))), r"\(2, 1\)"),
+    (lambda: HighwayWrapper(LSTM(4))(keras.Input((8, 4))), "return_sequences=True"),
+    (lambda: HighwayWrapper(CONV(4, 3))(keras.Input((8, 8, 4))), 'padding="same"'),
+    (lambda: HighwayWrapper(CONV(5, 1))(keras.Input((8, 8, 4))), r"\(None, 8, 8, 5\)"),
+    (
+        lambda: HighwayWrapper(Dense(4), transform=Dense(1))(keras.Input((4,))),
+        "`transform` must keep",
+    ),
+    (lambda: HighwayWrapper(STATES)(keras.Input((8, 4))), "return_state=False"),
     # What a layer can do only once it is built, or cannot do
     (lambda: Highway().enable_lora(2), "built"),
     (lambda: HighwayStack(2).enable_lora(2), "unstack"),

@@ -8,6 +8,7 @@ import pathlib
 import string
 
 import keras
+import numpy as np
 
 from highway_keras import plots
 from highway_keras.analysis import gating, lesioning
@@ -45,7 +46,18 @@ class Analysis:
     page: pathlib.Path
 
 
-def analyze(model, x, y, out, *, class_names=None, title=None):
+def analyze(
+    model,
+    x,
+    y,
+    out,
+    *,
+    class_names=None,
+    title=None,
+    threshold=lesioning.THRESHOLD,
+    batch_size=None,
+    verbose="auto",
+):
     """Measure and draw the paper's Figures 2, 3 and 4 for a trained classifier.
 
     Args:
@@ -56,6 +68,8 @@ def analyze(model, x, y, out, *, class_names=None, title=None):
         out: Folder to write to; it is created if it does not exist.
         class_names: Names of the classes, in the order of their numbers.
         title: Heading of the page. Default: the model's name.
+        threshold: As for `needed_layers`.
+        batch_size, verbose: As for `gates`.
 
     Returns:
         An `Analysis`, which says what is in the folder.
@@ -64,20 +78,25 @@ def analyze(model, x, y, out, *, class_names=None, title=None):
         ValueError: As `lesions` does.
         OSError: If the folder cannot be written.
         BusyError: If another process is writing to it.
+
+    Examples:
+        >>> from highway_keras import analysis
+        >>> analysis.analyze(network, x_train, y_train, "look").page  # doctest: +SKIP
     """
     out = pathlib.Path(out).expanduser()
+    checks.number("threshold", threshold, least=0, below=1)
     if class_names is not None:
         checks.class_names("class_names", class_names, model.output_shape[-1])
     first = keras.tree.map_structure(lambda array: array[:1], x)
     with folder_lock(out):
-        lesions = lesioning.lesions(model, x, y)
+        lesions = lesioning.lesions(model, x, y, batch_size=batch_size, verbose=verbose)
         analysis = Analysis(
             biases=gating.transform_biases(model),
-            mean=gating.mean_gates(model, x, y),
+            mean=gating.mean_gates(model, x, y, batch_size, verbose),
             gates=gating.gates(model, first),
             outputs=gating.block_outputs(model, first),
             lesions=lesions,
-            needed=lesioning.needed_layers(lesions),
+            needed=lesioning.needed_layers(lesions, threshold),
             page=out / "index.html",
         )
         write_rows(out / "layers.csv", layer_rows(analysis))
@@ -112,7 +131,8 @@ def layer_rows(analysis):
 
 def render(analysis, title):
     """Return the page of an `Analysis` and its pictures as HTML."""
-    lesions = analysis.lesions
+    lesions, mean = analysis.lesions, analysis.mean
+    worst = int(np.argmax(lesions.error))
     texts = {
         "title": title,
         "layers": len(lesions.layers),
@@ -120,6 +140,10 @@ def render(analysis, title):
         "error": f"{100 * lesions.intact_error:.2f}",
         "loss": f"{lesions.intact_loss:.4f}",
         "needed": analysis.needed,
+        "bias": f"{np.concatenate(list(analysis.biases.values())).mean():.2f}",
+        "mean_gate": f"{np.concatenate(list(mean.overall.values())).mean():.2f}",
+        "worst": f"{worst + 1} ({lesions.layers[worst]})",
+        "worst_error": f"{100 * lesions.error[worst]:.2f}",
     }
     parts = {name: html.escape(str(text)) for name, text in texts.items()}
     for name, alt in FIGURES.items():

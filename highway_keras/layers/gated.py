@@ -33,6 +33,11 @@ class GatedLayer(keras.Layer):
     carry_bias = property(lambda self: self.carry.bias)
 
     def __init__(self, carry, **kwargs):
+        if "transform_bias" in kwargs:
+            raise ValueError(
+                "`transform_bias` must be given as `transform_bias_initializer`. "
+                f"{checks.received('transform_bias', kwargs['transform_bias'])}"
+            )
         options = {name: kwargs.pop(name) for name in self.options}
         super().__init__(**kwargs)
         for name, reader in self.options.items():
@@ -128,8 +133,12 @@ class GatedLayer(keras.Layer):
     ) -> None:
         """Freeze the kernels of H, T and C of a built layer, and train an adapter for each.
 
-        This calls `enable_lora` of the sublayers, with its arguments; see `keras.layers.Dense`.
-        Biases stay trainable.
+        This calls `enable_lora` of the sublayers; see `keras.layers.Dense`. Biases stay trainable.
+
+        Args:
+            rank: Rank of the adapters.
+            lora_alpha: The adapters' output is scaled by `lora_alpha / rank`. Default: `rank`.
+            a_initializer, b_initializer: Initializers of the two factors.
 
         Raises:
             ValueError: If the layer is not built, or a `HighwayStack`.

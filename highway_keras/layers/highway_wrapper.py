@@ -7,6 +7,7 @@ from keras import layers, ops
 
 from highway_keras.layers import arguments
 from highway_keras.layers.gated import GatedLayer
+from highway_keras.ops import agree
 from highway_keras.util import checks
 
 GATE_OF_CONVOLUTION = (layers.Conv1D, layers.Conv2D, layers.Conv3D)
@@ -118,9 +119,20 @@ class HighwayWrapper(GatedLayer):
         return self.block
 
     def build(self, input_shape):
-        for part in self.parts():
+        for name in ("block", *self.given_gates):
+            part = getattr(self, name)
             if not part.built:
                 part.build(*_inputs_of(part, input_shape))
+            try:
+                shape = part.compute_output_shape(*_inputs_of(part, input_shape))
+            except NotImplementedError:
+                continue  # the formula checks what comes out
+            if not agree(shape, input_shape):
+                raise ValueError(
+                    f"`{name.replace('block', 'layer')}` must keep the shape of its input: give it "
+                    'padding="same", return_sequences=True or return_state=False, or change the '
+                    f"size before it. Received: {part!r}, from {input_shape} to {shape}."
+                )
         super().build(input_shape)
 
     def make_part(self, input_shape, name, **options):
