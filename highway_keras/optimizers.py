@@ -64,7 +64,7 @@ class CaffeSGD(WholeBatchClipping, keras.optimizers.SGD):
             of all gradients together, without the penalty; on several devices, of the whole batch.
 
     Examples:
-        >>> from highway_keras.training import CaffeSGD
+        >>> from highway_keras.optimizers import CaffeSGD
         >>> optimizer = CaffeSGD(0.01, momentum=0.9, nesterov=True, l2=0.001)
 
     Reference:
@@ -134,7 +134,7 @@ class ConvMuon(WholeBatchClipping, keras.optimizers.Muon):
             is as for `CaffeSGD`.
 
     Examples:
-        >>> from highway_keras.training import ConvMuon
+        >>> from highway_keras.optimizers import ConvMuon
         >>> optimizer = ConvMuon(0.01, weight_decay=0.1, adam_weight_decay=0.1)
 
     Reference:

@@ -8,7 +8,8 @@ from keras import ops
 from highway_keras import analysis, data, models
 from highway_keras.analysis import blocks
 from highway_keras.layers import HighwayWrapper, MatchSize
-from highway_keras.training import CaffeSGD, get_recipe
+from highway_keras.optimizers import CaffeSGD
+from highway_keras.training import get_recipe
 from highway_keras.training.recipe_optimizer import from_recipe
 
 SIZES = {"highway110": 2_649_918, "resnet110": 1_727_962}

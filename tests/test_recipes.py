@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from keras import ops
 
-from highway_keras import ConvHighway2D, HighwayStack, models, training
-from highway_keras.training import RECIPES, CaffeSGD, ConvMuon, Recipe, get_recipe
+from highway_keras import ConvHighway2D, HighwayStack, models
+from highway_keras.optimizers import CaffeSGD, ConvMuon
+from highway_keras.training import RECIPES, Recipe, get_recipe
 from highway_keras.training.batches import (
     MOST_STEPS,
     array_batches,
@@ -17,7 +18,7 @@ from highway_keras.training.batches import (
     plan_steps,
 )
 from highway_keras.training.recipe_optimizer import from_recipe
-from highway_keras.training.recipes import variants
+from highway_keras.training.recipes import choose_recipe, variants
 from highway_keras.training.state import EpochSeeds
 
 OPEN = "open"
@@ -91,11 +92,11 @@ def test_bad_overrides(name):
 
 
 def test_choose_recipe():
-    assert training.choose_recipe(None, "highway-b").name == "cifar"
-    assert training.choose_recipe(None, "thin-plain-50", "digits").name == "digits"
-    assert training.choose_recipe("quick", "thin-plain-50", "digits").name == "quick"
+    assert choose_recipe(None, "highway-b").name == "cifar"
+    assert choose_recipe(None, "thin-plain-50", "digits").name == "digits"
+    assert choose_recipe("quick", "thin-plain-50", "digits").name == "quick"
     with pytest.raises(ValueError, match="recipe='slow'"):
-        training.choose_recipe("slow", "highway-b")
+        choose_recipe("slow", "highway-b")
     # One with the name of a network comes before that of its kind.
     muon = {name: variants(models.get(name))["muon"] for name in ("fitnet-a", "fitnet-b")}
     assert muon == {"fitnet-a": "muon-fitnet", "fitnet-b": "muon-fitnet-b"}
@@ -123,7 +124,7 @@ RATES = {  # by step, of which an epoch has 10
 
 @pytest.mark.parametrize(("recipe", "rates"), RATES.values(), ids=RATES)
 def test_rates_by_step(recipe, rates):
-    optimizer = from_recipe(training.choose_recipe(recipe, "highway-a"), 10)
+    optimizer = from_recipe(choose_recipe(recipe, "highway-a"), 10)
     for step, rate in rates.items():
         optimizer.iterations.assign(step)
         assert float(optimizer.learning_rate) == pytest.approx(rate, rel=1e-5, abs=1e-6), step

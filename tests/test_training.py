@@ -107,7 +107,8 @@ def test_best_keras_is_of_the_best_epoch_and_names_its_data(images, result):
     )
     measured = training.evaluate(trained.complete, images)
     assert (measured.loss, measured.accuracy) == (result.test_loss, result.test_accuracy)
-    assert measured.confusion.tolist() == result.confusion
+    results = json.loads((result.folder / "run.json").read_text())["results"]
+    assert measured.confusion.tolist() == results["confusion"]
     held_out = dataclasses.replace(images, x_test=images.x_val, y_test=images.y_val)
     accuracy = training.evaluate(trained.complete, held_out).accuracy
     highest = max(row["val_accuracy"] for row in result.history)
@@ -257,7 +258,8 @@ def test_a_weight_of_zero_takes_a_class_out_of_the_loss(images, tmp_path):
     without = dict.fromkeys(range(9), 0.0)
     no_choice = dataclasses.replace(images, x_val=images.x_val[:0], y_val=images.y_val[:0])
     result = fit(no_choice, tmp_path, class_weight=without, epochs=6)
-    assert result.class_accuracy["9"] == 1.0 and result.test_accuracy < 0.2
+    results = json.loads((tmp_path / "run.json").read_text())["results"]
+    assert results["class_accuracy"]["9"] == 1.0 and result.test_accuracy < 0.2
 
 
 # What is refused, or said

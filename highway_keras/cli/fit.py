@@ -4,13 +4,11 @@ import argparse
 import ast
 import contextlib
 import pathlib
-import shlex
 
 from highway_keras import models
 from highway_keras.cli import shared
 from highway_keras.training.recipes import BUILDING, RECIPES, choose_recipe
 from highway_keras.util import checks
-from highway_keras.util.messages import printable
 
 
 def _pair(text):
@@ -28,10 +26,7 @@ PAIRS = {"nargs": "+", "type": _pair, "action": "extend", "default": [], "metava
 def add_fit(add):
     parser = add("fit", fit, "Train a network and save it.")
     parser.add_argument(
-        "model",
-        metavar="MODEL",
-        help="a name that `highway-keras list` shows, or the folder or .keras file of a run to "
-        "train further",
+        "model", metavar="MODEL", help="a name that `list` shows, or a run or file to train further"
     )
     shared.add_data(parser, "that of the network, or of its training")
     parser.add_argument(
@@ -43,13 +38,9 @@ def add_fit(add):
     )
     shared.add_limit(parser)
     parser.add_argument(
-        "--weights",
-        metavar="DATASET_OR_RUN",
-        help="start from the included weights for a data set, which `list` shows, or from a run",
+        "--weights", metavar="DATASET_OR_RUN", help="start from the included weights, or a run's"
     )
-    parser.add_argument(
-        "--freeze", action="store_true", help="train only the classifier, the last layer"
-    )
+    parser.add_argument("--freeze", action="store_true", help="train only the last layer")
     parser.add_argument(
         "--recipe",
         choices=[*RECIPES],
@@ -61,9 +52,7 @@ def add_fit(add):
     parser.add_argument("--batch-size", type=int, metavar="N", help="(default: the recipe's)")
     parser.add_argument("--learning-rate", type=float, help="(default: the recipe's)")
     shared.add_dtype_policy(parser)
-    parser.add_argument(
-        "--set", help="other values of the recipe, such as momentum=0.95 l2=0.0001", **PAIRS
-    )
+    parser.add_argument("--set", help="other values of the recipe, such as momentum=0.95", **PAIRS)
     parser.add_argument(
         "--model-set",
         dest="model_options",
@@ -71,19 +60,11 @@ def add_fit(add):
         **PAIRS,
     )
     parser.add_argument(
-        "--class-weight",
-        choices=["balanced"],
-        help="balanced: give every class the same total weight in the loss",
+        "--class-weight", choices=["balanced"], help="give all classes the same total weight"
     )
-    parser.add_argument(
-        "--seed", type=int, default=0, help="random seed of the first run (default: 0)"
-    )
-    parser.add_argument(
-        "--runs", type=int, default=1, help="number of runs; seeds count up from --seed"
-    )
-    parser.add_argument(
-        "--distribute", action="store_true", help="split each batch over all devices"
-    )
+    parser.add_argument("--seed", type=int, default=0, help="of the first run (default: 0)")
+    parser.add_argument("--runs", type=int, default=1, help="seeds count up (default: 1)")
+    parser.add_argument("--distribute", action="store_true", help="split batches over all devices")
     parser.add_argument("--out", metavar="FOLDER", help="folder (default: runs/MODEL-DATASET)")
     parser.add_argument(
         "--resume",
@@ -136,7 +117,6 @@ def fit(options):
         accuracies = [result.test_accuracy for result in results]
         summary = shared.library("training").summary(accuracies)
         print(f"{len(results)} runs, best (mean ± std): {summary} %")
-    print(f"next: highway-keras predict {printable(shlex.quote(str(results[0].folder)))} IMAGE ...")
 
 
 def _from_the_zoo(options, overrides, seed, scope):

@@ -11,7 +11,7 @@ from highway_keras.cli import shared
 from highway_keras.export.formats import FORMATS
 from highway_keras.util import checks
 from highway_keras.util.cores import on_every_core
-from highway_keras.util.files import folder_lock, write_picture, write_rows
+from highway_keras.util.files import folder_lock, write_rows
 from highway_keras.util.messages import printable, spreadsheet_text
 
 
@@ -50,9 +50,7 @@ def list_networks(options):
 def add_commands(add):
     parser = add("predict", predict, "Classify pictures with a network.")
     shared.add_network(parser)
-    parser.add_argument(
-        "images", metavar="IMAGE", nargs="+", help="PNG or JPEG files, or folders of them"
-    )
+    parser.add_argument("images", metavar="IMAGE", nargs="+", help="a file or a folder of them")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
     form.add_argument("--csv", action="store_true", help="print CSV")
@@ -61,9 +59,7 @@ def add_commands(add):
     shared.add_network(parser)
     shared.add_data(parser, "that of its training")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument(
-        "--wrong", metavar="FOLDER", help="save the wrongly classified pictures in a new folder"
-    )
+    parser.add_argument("--wrong", metavar="FOLDER", help="save wrongly classified pictures there")
 
     parser = add("analyze", analyze, "Show what the layers of a network do.")
     shared.add_network(parser)
@@ -79,7 +75,7 @@ def add_commands(add):
         "--budget",
         type=float,
         default=0.2,
-        help="percentage points by which the error on training images may rise (default: 0.2)",
+        help="percentage points by which the training error may rise (default: 0.2)",
     )
     parser.add_argument("--out", metavar="FOLDER", required=True, help="of the smaller network")
 
@@ -87,16 +83,12 @@ def add_commands(add):
     shared.add_network(parser)
     shared.add_data(parser, "that of its training")
     parser.add_argument("--format", choices=[*FORMATS], help="(default: by the suffix of --out)")
+    parser.add_argument("--quantize", choices=["float16", "int8"])
     parser.add_argument(
-        "--quantize", choices=["float16", "int8"], help="for the formats that can be quantized"
-    )
-    parser.add_argument(
-        "--out", metavar="PATH", required=True, help="folder of a SavedModel, else a file"
+        "--out", metavar="PATH", required=True, help="folder of a SavedModel, or file"
     )
     parser.add_argument("--overwrite", action="store_true", help="replace an earlier export")
-    parser.add_argument(
-        "--no-verify", action="store_true", help="do not verify; needs no test images"
-    )
+    parser.add_argument("--no-verify", action="store_true", help="needs no test images")
 
 
 def predict(options):
@@ -212,37 +204,21 @@ def analyze(options):
 
 
 def compact(options):
-    """Write the smaller network as a file, with a table and a picture of the steps."""
+    """Write the smaller network as a file, with a table of the steps."""
     budget = checks.number("--budget", options.budget, least=0, below=100) / 100
     trained = shared.load_network(options)
     images = shared.load_images(trained, options, validation=0.0, limit=options.limit)
     out = pathlib.Path(options.out)
+    training, analysis = shared.library("training"), shared.library("analysis")
     with folder_lock(out):
         if (out / "best.keras").exists():
             raise ValueError(f"`--out` already holds a network. Name another folder than {out}.")
-        _compact(trained, images, budget, out)
-
-
-def _compact(trained, images, budget, out):
-    training, analysis = shared.library("training"), shared.library("analysis")
-    x, y = images.x_train, images.y_train
-    smaller = analysis.compact(trained.complete, x, y, budget=budget)
-    before = training.evaluate(trained.complete, images)
-    after = training.evaluate(smaller.model, images)
-    about = {**trained.settings, "class_names": list(trained.class_names)}
-    models.save(out / "best.keras", smaller.model, **about, closed=list(smaller.closed))
-    write_rows(out / "compact.csv", smaller.curve)
-
-    def curve():
-        from highway_keras import plots
-
-        errors = [100 * row["error"] for row in smaller.curve]
-        line = plots.Line(errors, x=[row["layers"] for row in smaller.curve])
-        ylabel = f"error on {len(x):,} training images (%)"
-        axes = {"xlabel": "gated layers left", "yscale": "linear"}
-        return plots.plot_lines([line], trained.model.name, ylabel, **axes)
-
-    write_picture(out / "compact.png", curve)
+        smaller = analysis.compact(trained.complete, images.x_train, images.y_train, budget=budget)
+        before = training.evaluate(trained.complete, images)
+        after = training.evaluate(smaller.model, images)
+        about = {**trained.settings, "class_names": list(trained.class_names)}
+        models.save(out / "best.keras", smaller.model, **about, closed=list(smaller.closed))
+        write_rows(out / "compact.csv", smaller.curve)
     first, last = smaller.curve[0], smaller.curve[-1]
     parameters = f"{last['parameters']:,} of {first['parameters']:,} parameters"
     print(f"{last['layers']} of {first['layers']} gated layers, {parameters}")

@@ -55,17 +55,14 @@ def add_rungs(parser, default):
 def add_search(add):
     parser = add("search", search, "Search for hyperparameters of thin networks, as the paper did.")
     add_networks(parser)
-    parser.add_argument(
-        "--trials", type=int, default=100, help="for each kind and depth (default: 100)"
-    )
+    parser.add_argument("--trials", type=int, default=100, help="of each search (default: 100)")
     parser.add_argument("--epochs", type=int, default=10, help="of a trial (default: 10)")
     add_rungs(parser, "none")
     parser.add_argument(
         "--objective",
         default="loss",
         metavar="METRIC",
-        help="to rank trials by, such as accuracy or val_loss; val_ holds out a tenth of the "
-        "images (default: loss)",
+        help="such as val_loss; val_ holds out a tenth of the images (default: loss)",
     )
     parser.add_argument(
         "--activation",
@@ -85,15 +82,16 @@ def add_search(add):
     shared.add_data(parser, "mnist")
     shared.add_limit(parser)
     parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
+    parser.add_argument("--out", default="runs/search", help="folder (default: runs/search)")
     parser.add_argument(
-        "--out", metavar="FOLDER", default="runs/search", help="folder (default: runs/search)"
+        "--resume", action="store_true", help="continue the searches there, also to more --trials"
     )
     parser.add_argument(
-        "--resume",
-        action="store_true",
-        help="continue searches in that folder, also with more trials",
+        "--population",
+        metavar="N",
+        type=int,
+        help="trials to train at once (default: all on a GPU, else 10 for each CPU core)",
     )
-    shared.add_population(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 

@@ -48,15 +48,9 @@ def _silent_stderr():
 def add_network(parser):
     """Add the arguments that name a trained network."""
     parser.add_argument(
-        "network",
-        metavar="RUN_OR_FILE",
-        help="the folder of a run, a .keras file, or with --weights a name that `list` shows",
+        "network", metavar="RUN_OR_FILE", help="or, with --weights, a name that `list` shows"
     )
-    parser.add_argument(
-        "--weights",
-        metavar="DATASET",
-        help="the included weights for that data set, which `list` shows, such as mnist",
-    )
+    parser.add_argument("--weights", metavar="DATASET", help="the included weights, see `list`")
 
 
 def add_data(parser, default):
@@ -65,41 +59,21 @@ def add_data(parser, default):
         "--dataset",
         metavar="NAME_OR_PATH",
         help="a name such as digits, mnist or cifar10, an .npz file, or a folder with a folder of "
-        f"pictures for each class, perhaps in train/ and test/ (default: {default})",
+        f"pictures for each class (default: {default})",
     )
     parser.add_argument(
-        "--data-dir",
-        metavar="FOLDER",
-        help="where TensorFlow Datasets keeps its data (default: TFDS_DATA_DIR, else "
-        "~/tensorflow_datasets)",
+        "--data-dir", metavar="FOLDER", help="of TensorFlow Datasets (default: TFDS_DATA_DIR)"
     )
 
 
 def add_limit(parser, default=None):
-    parser.add_argument(
-        "--limit",
-        metavar="N",
-        type=int,
-        default=default,
-        help=f"number of training images (default: {default or 'all'})",
-    )
+    about = f"training images (default: {default or 'all'})"
+    parser.add_argument("--limit", metavar="N", type=int, default=default, help=about)
 
 
 def add_dtype_policy(parser):
-    parser.add_argument(
-        "--dtype-policy",
-        choices=["float32", "mixed_bfloat16"],
-        help="arithmetic of the training (default: the recipe's)",
-    )
-
-
-def add_population(parser):
-    parser.add_argument(
-        "--population",
-        metavar="N",
-        type=int,
-        help="trials to train at once (default: all on a GPU, else 10 for each CPU core)",
-    )
+    policies = ["float32", "mixed_bfloat16"]
+    parser.add_argument("--dtype-policy", choices=policies, help="(default: the recipe's)")
 
 
 def load_network(options):

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from highway_keras.util.lazy_imports import lazy
 
 if TYPE_CHECKING:
-    from highway_keras.optimizers import CaffeSGD, ConvMuon
     from highway_keras.training.evaluation import (
         Evaluation,
         TestCurve,
@@ -13,7 +12,7 @@ if TYPE_CHECKING:
         probabilities,
         summary,
     )
-    from highway_keras.training.recipes import RECIPES, Recipe, choose_recipe, get_recipe
+    from highway_keras.training.recipes import RECIPES, Recipe, get_recipe
     from highway_keras.training.run import Result, TrainingDiverged, fit
     from highway_keras.util.files import BusyError
 else:
@@ -22,14 +21,11 @@ else:
 __all__ = [
     "RECIPES",
     "BusyError",
-    "CaffeSGD",
-    "ConvMuon",
     "Evaluation",
     "Recipe",
     "Result",
     "TestCurve",
     "TrainingDiverged",
-    "choose_recipe",
     "evaluate",
     "fit",
     "get_recipe",

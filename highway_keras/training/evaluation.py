@@ -82,12 +82,8 @@ def probabilities(model, x, verbose=0):
     Raises:
         ValueError: If the model returns something else.
     """
-    at_once = images_at_once(x.shape[1:])
-    verbose = int(shows_progress(verbose))
-    if isinstance(x, np.ndarray):
-        rows = model.predict(x, batch_size=at_once, verbose=verbose)
-    else:
-        rows = model.predict(InTurn([x], at_once), verbose=verbose)
+    batches = InTurn([x], images_at_once(x.shape[1:]))
+    rows = model.predict(batches, verbose=int(shows_progress(verbose)))
     return check_probabilities(model.name, rows, model.output_shape[-1])
 
 

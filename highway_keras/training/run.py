@@ -42,9 +42,6 @@ class Result:
             one if none were held out.
         test_accuracy: Share of the test images that `model` classifies correctly.
         test_loss: Its cross-entropy on the test images, in nats.
-        class_accuracy: `test_accuracy` of each class, by its name; `None` without test images.
-        confusion: Test images by class (rows) and by predicted class (columns).
-        seconds: Duration of the training, all sessions together.
     """
 
     model: keras.Model = dataclasses.field(repr=False)
@@ -53,9 +50,6 @@ class Result:
     best_epoch: int
     test_accuracy: float
     test_loss: float
-    class_accuracy: dict = dataclasses.field(repr=False)
-    confusion: list = dataclasses.field(repr=False)
-    seconds: float
 
 
 def fit(
@@ -177,7 +171,14 @@ def fit(
         state.write_run(results=results)
         write_rows(folder / "history.csv", state.history)
         _draw(folder, f"{network.name} on {images.name}", state.history, results)
-        return Result(model=complete, folder=out, history=state.history, **results)
+        return Result(
+            model=complete,
+            folder=out,
+            history=state.history,
+            best_epoch=state.best_epoch,
+            test_accuracy=results["test_accuracy"],
+            test_loss=results["test_loss"],
+        )
 
 
 def _prepare(model, images, recipe, overrides):
@@ -310,7 +311,7 @@ def weights_of_classes(images, class_weight):
 
 
 def _results(complete, images, state):
-    """Return the attributes of a `Result` that `run.json` holds."""
+    """Return the results that `run.json` holds."""
     measured = evaluate(complete, images)
     return {
         "best_epoch": state.best_epoch,
