@@ -69,7 +69,7 @@ def test_the_command_searches_as_the_preset_says(tmp_path, monkeypatch, capsys, 
     header, line, _ = capsys.readouterr().out.splitlines()
     assert header.split()[:4] == ["kind", "depth", "trials", "failed"]
     assert line.split() == ["plain", "10", "1", "0", "0.25", "-"]  # of one trial, not of ten
-    expected = {"epochs": 400, "rungs": {40: 30, 133: 10}, "limit": None}
+    expected = {"max_trials": 100, "epochs": 400, "rungs": {40: 30, 133: 10}, "limit": None}
     assert {key: asked[key] for key in expected} == expected and asked["resume"]
     (row,) = read_rows(tmp_path / "figure1-top10.csv")
     assert (row["best"], row["command"]) == ("0.25", f"highway-keras {command}")

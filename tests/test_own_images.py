@@ -143,7 +143,7 @@ def test_the_classes_keep_their_names(folder, capsys, tmp_path):
     picture = folder / "test" / "cat" / "002.png"
     assert run("predict", trained / "best.keras", picture, "--json") == 0
     (row,) = json.loads(capsys.readouterr().out)
-    assert row["class"] == "cat"
+    assert row["classes"][0]["class"] == "cat"
     for source in ([], ["--dataset", folder]):
         assert run("evaluate", trained / "best.keras", "--json", *source) == 0
         measured = json.loads(capsys.readouterr().out)

@@ -107,8 +107,7 @@ def test_best_keras_is_of_the_best_epoch_and_names_its_data(images, result):
     )
     measured = training.evaluate(trained.complete, images)
     assert (measured.loss, measured.accuracy) == (result.test_loss, result.test_accuracy)
-    results = json.loads((result.folder / "run.json").read_text())["results"]
-    assert measured.confusion.tolist() == results["confusion"]
+    assert measured.confusion.tolist() == result.confusion
     held_out = dataclasses.replace(images, x_test=images.x_val, y_test=images.y_val)
     accuracy = training.evaluate(trained.complete, held_out).accuracy
     highest = max(row["val_accuracy"] for row in result.history)
@@ -251,15 +250,14 @@ def test_class_weights_train_as_repeated_images_would(images):
     totals = balanced[images.y_train]
     per_class = [totals[images.y_train == number].sum() for number in range(10)]
     np.testing.assert_allclose(per_class, len(images.y_train) / 10, rtol=1e-5)
-    assert weights(images, {3: 2.0, 4: 0.5}).tolist() == [1, 1, 1, 2, 0.5, 1, 1, 1, 1, 1]
+    assert weights(images, {"3": 2.0, 4: 0.5}).tolist() == [1, 1, 1, 2, 0.5, 1, 1, 1, 1, 1]
 
 
 def test_a_weight_of_zero_takes_a_class_out_of_the_loss(images, tmp_path):
     without = dict.fromkeys(range(9), 0.0)
     no_choice = dataclasses.replace(images, x_val=images.x_val[:0], y_val=images.y_val[:0])
     result = fit(no_choice, tmp_path, class_weight=without, epochs=6)
-    results = json.loads((tmp_path / "run.json").read_text())["results"]
-    assert results["class_accuracy"]["9"] == 1.0 and result.test_accuracy < 0.2
+    assert result.class_accuracy["9"] == 1.0 and result.test_accuracy < 0.2
 
 
 # What is refused, or said
@@ -286,6 +284,7 @@ MISTAKES = {
     "seed": {"seed": -1},
     "epochs": {"epochs": 0},
     "preprocessing": {"preprocessing": ("wash",)},
+    "class_weight": {"class_weight": {"x": 1}},
     "validation": {"validation": 0.2},
     "dropout": {"dropout": 0.5},
     "dtype_policy": {"dtype_policy": "mixed_bfloat16"},

@@ -316,6 +316,16 @@ def test_a_finite_space_is_drawn_once(tmp_path):
     assert sorted(trained) == [1, 2, 2]
 
 
+def test_overwrite_begins_anew_unless_another_process_searches_there(tmp_path):
+    hypermodel = HighwayHyperModel(2, "plain", **SIZES)
+    search = make(tmp_path, hypermodel, objective="loss")
+    search.search(X, Y, epochs=1, verbose=0)
+    with folder_lock(search.folder), pytest.raises(BusyError):
+        make(tmp_path, hypermodel, objective="loss", overwrite=True)
+    assert make(tmp_path, hypermodel, objective="loss").oracle.trials
+    assert not make(tmp_path, hypermodel, objective="loss", overwrite=True).oracle.trials
+
+
 ROWS = np.zeros((3, 8, 8, 1))
 
 
@@ -327,18 +337,21 @@ class Scalar(HighwayHyperModel):
 BAD = [  # the error, the argument it names, arguments of the tuner, of `search`
     (TypeError, "`hypermodel`", {"hypermodel": len}, {}),
     (TypeError, "`hypermodel`.*keras_tuner", {"hypermodel": Scalar(3)}, {}),
+    (TypeError, "executions_per_trial.*RandomSearch", {"executions_per_trial": 2}, {}),
+    (TypeError, "callbacks.*RandomSearch", {}, {"callbacks": []}),
     (ValueError, "seed", {"seed": -1}, {}),
     (ValueError, "max_trials", {"max_trials": 0}, {}),
     (ValueError, "population", {"population": 0}, {}),
     (ValueError, "rungs", {"rungs": {2: 6}}, {}),
     (ValueError, "rungs", {"rungs": {2: 3, 1: 2}}, {}),
-    (ValueError, "rungs", {"rungs": {2: 3}}, {"epochs": 2}),
+    (ValueError, "`epochs`", {"rungs": {2: 3}}, {"epochs": 2}),
     (ValueError, "`x`", {}, {"x": np.zeros((3, 7))}),
     (ValueError, "`x`", {}, {"x": ROWS[:0], "y": []}),
     (ValueError, "`x`", {}, {"x": ROWS[:2]}),
     (ValueError, "`y`", {}, {"y": [0, 1, 10]}),
     (ValueError, "`epochs`", {}, {"epochs": 0}),
-    (ValueError, "`objective`.*val_loss", {"objective": "val_loss"}, {}),
+    (ValueError, "`validation_data`.*val_loss", {"objective": "val_loss"}, {}),
+    (ValueError, "`objective`.*'val_accuracy'", {"objective": "f1"}, {}),
 ]
 
 
@@ -346,7 +359,7 @@ BAD = [  # the error, the argument it names, arguments of the tuner, of `search`
 def test_bad_arguments(error, name, of_tuner, of_search, tmp_path):
     with pytest.raises(error, match=name):
         search = make(tmp_path, **{"objective": "loss", **of_tuner})
-        search.search(**{"x": ROWS, "y": [0, 1, 2], "epochs": 3, **of_search})
+        search.search(**{"x": ROWS, "y": [0, 1, 2], **of_search})
 
 
 # Searches of the paper

@@ -335,7 +335,7 @@ def test_a_worker_compares_its_settings_with_the_folders(tmp_path, digits, monke
     search(tmp_path, digits)  # has ended
     for folder, seed, message in (
         (tmp_path, 1, "seed: 0 → 1"),
-        (tmp_path / "other", 0, "seed: None → 0"),  # no chief searches there
+        (tmp_path / "other", 0, "directory"),
     ):
         worker = make(folder, seed=seed)
         monkeypatch.setattr(type(worker.oracle), "get_space", lambda oracle: None)

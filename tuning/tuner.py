@@ -14,7 +14,7 @@ import numpy as np
 from highway_keras.layers.backends import shim
 from highway_keras.tuning import states
 from highway_keras.tuning.hypermodel import HighwayHyperModel
-from highway_keras.tuning.oracle import KEPT_MODELS, RungOracle, epochs_of
+from highway_keras.tuning.oracle import KEPT_MODELS, SEARCH, RungOracle, epochs_of
 from highway_keras.tuning.population import IN_A_COHORT, Images, Population, check_backend
 from highway_keras.tuning.programs import METRICS
 from highway_keras.tuning.weights import assign, draw, initial_state, part_of, stacked
@@ -27,6 +27,7 @@ with extra("tune"):
     import keras_tuner
     from keras_tuner.engine.trial import Trial
 
+OBJECTIVES = (*METRICS, *(f"val_{metric}" for metric in METRICS))
 COHORTS_A_CORE = 5  # a CPU gains nothing from more, and small populations end sooner
 CHECKPOINT_INTERVAL_S = 120
 POLL_INTERVAL_S = 0.5  # between two questions of a worker that waits for others
@@ -67,12 +68,14 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             accelerator.
         directory: Folder of searches; `None` for the current one.
         project_name: The search's own folder in it; `None` for keras-tuner's `untitled_project`.
+        overwrite: Whether to delete the search in the folder instead of continuing it. A worker
+            leaves that to its chief.
         rungs: How many trials continue beyond which epoch: `{40: 30, 133: 10}` stops all but the
             best 30 after epoch 40, and all but 10 after epoch 133. Default: all train to the end.
 
     Raises:
         TypeError: If `hypermodel` is not a `HighwayHyperModel`.
-        ValueError: If an argument is out of its range.
+        ValueError: If an argument is out of its range, or another tuner searched in the folder.
         ImportError: If the backend is PyTorch.
 
     Examples:
@@ -97,9 +100,12 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         population=None,
         directory=None,
         project_name=None,
+        overwrite=False,
         rungs=None,
+        **of_stock_tuners,
     ):
         check_backend()
+        _refuse(of_stock_tuners)
         kind, ours = type(hypermodel), HighwayHyperModel
         if not issubclass(kind, ours) or (kind.build, kind.fit) != (ours.build, ours.fit):
             raise TypeError(
@@ -107,16 +113,27 @@ class PopulationRandomSearch(keras_tuner.Tuner):
                 "class; `keras_tuner.RandomSearch` takes others. "
                 f"{checks.received('hypermodel', hypermodel)}"
             )
+        checks.one_of("objective", objective, OBJECTIVES)
         checks.positive_integer("max_trials", max_trials)
         self.seed = checks.seed(seed)
         self.population = checks.positive_integer("population", population, or_none=True)
-        self.rungs = {int(epoch): int(count) for epoch, count in (rungs or {}).items()}
+        self.rungs = _check_rungs(rungs, max_trials)
         # The stock oracle takes 0 for any seed.
         self.local_oracle = RungOracle(objective, max_trials, self.seed or 1, self.rungs)
+        folder = pathlib.Path(directory or ".") / (project_name or "untitled_project")
+        is_chief = "chief" in os.environ.get("KERASTUNER_TUNER_ID", "")
+        self.is_worker = "KERASTUNER_ORACLE_IP" in os.environ and not is_chief
+        overwrite = overwrite and not self.is_worker
+        if overwrite and folder.exists():
+            with folder_lock(folder):  # nobody else is searching there
+                pass
         super().__init__(
-            self.local_oracle, hypermodel, directory=directory, project_name=project_name
+            self.local_oracle,
+            hypermodel,
+            directory=directory,
+            project_name=project_name,
+            overwrite=overwrite,
         )
-        self.is_worker = self.oracle is not self.local_oracle  # but a client of the chief's
         self.folder = self.local_oracle.folder = pathlib.Path(self.project_dir)
         direction = self.local_oracle.objective.direction
         self.settings = {
@@ -150,7 +167,16 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             f"Received: project_name={self.project_name!r}, a search by another tuner."
         )
 
-    def search(self, x, y, validation_data=None, epochs=1, batch_size=128, verbose="auto"):
+    def search(
+        self,
+        x,
+        y,
+        validation_data=None,
+        epochs=1,
+        batch_size=128,
+        verbose="auto",
+        **of_stock_tuners,
+    ):
         """Train trials until `max_trials` of them have ended.
 
         Args:
@@ -166,12 +192,20 @@ class PopulationRandomSearch(keras_tuner.Tuner):
                 holds another search.
             BusyError: If another process is searching there.
         """
-        batch_size = checks.positive_integer("batch_size", batch_size)
+        _refuse(of_stock_tuners)
         epochs = checks.positive_integer("epochs", epochs)
-        _check_rungs(self.rungs, epochs, self.local_oracle.max_trials)
+        batch_size = checks.positive_integer("batch_size", batch_size)
+        if epochs <= max(self.rungs, default=0):
+            raise ValueError(
+                "`epochs` must be above the last of the `rungs`. "
+                f"Received: epochs={epochs}, rungs={self.rungs}."
+            )
         pairs = {"": (x, y)} if validation_data is None else {"": (x, y), "val_": validation_data}
-        metrics = [f"{prefix}{metric}" for prefix in pairs for metric in METRICS]
-        checks.one_of("objective", self.settings["objective"], metrics)
+        if validation_data is None and self.settings["objective"].startswith("val_"):
+            raise ValueError(
+                f"`validation_data` must be given with objective={self.settings['objective']!r}. "
+                "Received: validation_data=None."
+            )
         settings = {**self.settings, "epochs": epochs, "batch_size": batch_size}
         images = {}
         for prefix, (x, y) in pairs.items():
@@ -203,6 +237,11 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             return
         self.oracle.get_space()  # waits for the chief, which has written its settings before
         self.local_oracle.reload()
+        if not self.local_oracle.settings:
+            raise ValueError(
+                "`directory` must be that of the chief's search. "
+                f"Received: directory={str(self.directory)!r}, without {SEARCH}."
+            )
         checks.same_settings(self.folder, self.local_oracle.settings, settings)
         self._train_all(images, verbose)
 
@@ -334,15 +373,25 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         return model
 
 
-def _check_rungs(rungs, epochs, trials):
-    """Raise a `ValueError` unless fewer and fewer trials continue at later and later epochs."""
-    rises = all(a < b for a, b in itertools.pairwise([0, *rungs, epochs]))
-    falls = all(a > b >= 1 for a, b in itertools.pairwise([trials, *rungs.values()]))
-    if not rises or not falls:
-        raise ValueError(
-            "`rungs` must map rising epochs, below `epochs`, to falling numbers of trials, such as "
-            f"{{40: 30}} of 100. Received: rungs={rungs}, epochs={epochs}, max_trials={trials}."
+def _refuse(of_stock_tuners):
+    for name, value in of_stock_tuners.items():
+        raise TypeError(
+            f"`{name}` is no argument of a population, which does without Keras's training loop; "
+            f"`keras_tuner.RandomSearch` takes it. {checks.received(name, value)}"
         )
+
+
+def _check_rungs(rungs, trials):
+    """Return the rungs as a dictionary of integers, in order."""
+    ladder = {0: trials, **(rungs or {})}
+    rising = all(a < b for a, b in itertools.pairwise(ladder))
+    falling = all(a > b >= 1 for a, b in itertools.pairwise(ladder.values()))
+    if not rising or not falling:
+        raise ValueError(
+            "`rungs` must map rising epochs to falling numbers of trials, such as {40: 30} of 100. "
+            f"Received: rungs={rungs}, max_trials={trials}."
+        )
+    return {int(epoch): int(count) for epoch, count in ladder.items() if epoch}
 
 
 def _check_arrays(hypermodel, x, y):

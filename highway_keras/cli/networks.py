@@ -11,6 +11,7 @@ from highway_keras.cli import shared
 from highway_keras.export.formats import FORMATS
 from highway_keras.util import checks
 from highway_keras.util.cores import on_every_core
+from highway_keras.util.extras import extra
 from highway_keras.util.files import folder_lock, write_rows
 from highway_keras.util.messages import printable, spreadsheet_text
 
@@ -51,9 +52,12 @@ def add_commands(add):
     parser = add("predict", predict, "Classify pictures with a network.")
     shared.add_network(parser)
     parser.add_argument("images", metavar="IMAGE", nargs="+", help="a file or a folder of them")
+    parser.add_argument(
+        "--top", metavar="K", type=int, default=1, help="classes to name for each (default: 1)"
+    )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
-    form.add_argument("--csv", action="store_true", help="print CSV")
+    form.add_argument("--csv", action="store_true", help="print CSV, a row for each class")
 
     parser = add("evaluate", evaluate, "Measure a network on test images.")
     shared.add_network(parser)
@@ -65,18 +69,27 @@ def add_commands(add):
     shared.add_network(parser)
     shared.add_data(parser, "that of its training")
     shared.add_limit(parser)
+    parser.add_argument(
+        "--threshold",
+        type=float,
+        default=0.001,
+        help="share of the images by which the error must rise for a layer to matter "
+        "(default: 0.001, 0.1 points)",
+    )
     parser.add_argument("--out", metavar="FOLDER", help="folder of the page (default: analysis)")
 
     parser = add("compact", compact, "Leave out the gated layers that a network can do without.")
     shared.add_network(parser)
     shared.add_data(parser, "that of its training")
     shared.add_limit(parser)
-    parser.add_argument(
+    goal = parser.add_mutually_exclusive_group()
+    goal.add_argument(
         "--budget",
         type=float,
         default=0.2,
         help="percentage points by which the training error may rise (default: 0.2)",
     )
+    goal.add_argument("--layers", type=int, help="gated layers to leave, whatever that costs")
     parser.add_argument("--out", metavar="FOLDER", required=True, help="of the smaller network")
 
     parser = add("export", export, "Write a network for another runtime, and verify it.")
@@ -88,42 +101,53 @@ def add_commands(add):
         "--out", metavar="PATH", required=True, help="folder of a SavedModel, or file"
     )
     parser.add_argument("--overwrite", action="store_true", help="replace an earlier export")
+    parser.add_argument(
+        "--class-names", metavar="NAME", nargs="+", help="names of the classes, in their order"
+    )
     parser.add_argument("--no-verify", action="store_true", help="needs no test images")
 
 
 def predict(options):
-    """Print the most probable class of each picture; return 1 if one cannot be read."""
-    trained, data = shared.load_network(options), shared.library("data")
+    """Print the most probable classes of each picture; return 1 if one cannot be read."""
+    trained = shared.load_network(options)
+    checks.integer("--top", options.top, least=1, most=len(trained.class_names))
+    data = shared.library("data")
     paths = data.find_pictures(options.images)
     at_once = data.images_at_once(trained.complete.input_shape[1:])
     rows = []
-    for start in range(0, len(paths), at_once):
-        rows += _classify(trained, paths[start : start + at_once])
+    with extra("train"):
+        from tqdm import tqdm
+    for start in tqdm(range(0, len(paths), at_once), delay=1, leave=False, disable=None):
+        rows += _classify(trained, paths[start : start + at_once], options.top)
     errors = [row["error"] for row in rows if "error" in row]
     for error in errors:
         print(f"highway-keras: {printable(error)}", file=sys.stderr)
     if errors and len(rows) > 1:
         message = f"{len(errors)} of {len(rows)} pictures could not be read."
         print(f"highway-keras: {message}", file=sys.stderr)
+    lines = [
+        (row["image"], one["class"], one["probability"])
+        for row in rows
+        for one in row.get("classes", ())
+    ]
     columns = ("image", "class", "probability")
-    lines = [[row[key] for key in columns] for row in rows if "class" in row]
     if options.json:
         shared.print_json(rows)
     elif options.csv:
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerows([columns, *(map(spreadsheet_text, line) for line in lines)])
+        texts = [(spreadsheet_text(i), spreadsheet_text(c), p) for i, c, p in lines]
+        csv.writer(sys.stdout, lineterminator="\n").writerows([columns, *texts])
     elif lines:
         shared.print_table([columns, *((i, c, f"{p:.4f}") for i, c, p in lines)], right=(2,))
     return 1 if errors else 0
 
 
-def _classify(trained, paths):
-    """Return a dictionary for each picture: its path, and its class or an error."""
-    data, shape = shared.library("data"), trained.complete.input_shape[1:]
+def _classify(trained, paths, top):
+    """Return a dictionary for each picture: its path, and its `top` classes or an error."""
+    data = shared.library("data")
 
     def read(path):
         try:
-            return data.read_image(path, shape)
+            return data.read_image(path, trained.complete.input_shape[1:])
         except (OSError, data.DataError) as error:
             return error
 
@@ -133,14 +157,13 @@ def _classify(trained, paths):
     shares = iter(probabilities(trained.complete, np.stack(readable)) if readable else ())
     rows = []
     for path, image in zip(paths, images, strict=True):
-        row = {"image": str(path)}
         if isinstance(image, Exception):
-            row["error"] = str(image)
-        else:
-            share = next(shares)
-            row["class"] = trained.class_names[share.argmax()]
-            row["probability"] = float(share.max())
-        rows.append(row)
+            rows.append({"image": str(path), "error": str(image)})
+            continue
+        share = next(shares)
+        best = np.argsort(-share, kind="stable")[:top]
+        classes = [{"class": trained.class_names[i], "probability": float(share[i])} for i in best]
+        rows.append({"image": str(path), "classes": classes})
     return rows
 
 
@@ -179,6 +202,7 @@ def _save_wrong(folder, class_names, images, predicted):
 
 def analyze(options):
     """Write a page of gates, routing and lesions, and the page in which one draws."""
+    checks.number("--threshold", options.threshold, least=0, below=1)
     trained = shared.load_network(options)
     images = shared.load_images(trained, options, validation=0.0, limit=options.limit)
     is_run = options.weights is None and pathlib.Path(options.network).is_dir()
@@ -190,6 +214,7 @@ def analyze(options):
         images.x_train,
         images.y_train,
         out=out,
+        threshold=options.threshold,
         class_names=names,
         title=title,
     )
@@ -213,7 +238,8 @@ def compact(options):
     with folder_lock(out):
         if (out / "best.keras").exists():
             raise ValueError(f"`--out` already holds a network. Name another folder than {out}.")
-        smaller = analysis.compact(trained.complete, images.x_train, images.y_train, budget=budget)
+        goal = {"budget": budget, "layers": options.layers}
+        smaller = analysis.compact(trained.complete, images.x_train, images.y_train, **goal)
         before = training.evaluate(trained.complete, images)
         after = training.evaluate(smaller.model, images)
         about = {**trained.settings, "class_names": list(trained.class_names)}
@@ -222,6 +248,8 @@ def compact(options):
     first, last = smaller.curve[0], smaller.curve[-1]
     parameters = f"{last['parameters']:,} of {first['parameters']:,} parameters"
     print(f"{last['layers']} of {first['layers']} gated layers, {parameters}")
+    if last["layers"] == first["layers"]:
+        print("Nothing was left out: closing any layer costs more than --budget.")
     print(
         f"test accuracy {100 * after.accuracy:.2f} %  test loss {after.loss:.4f}  (before: "
         f"{100 * before.accuracy:.2f} %, {len(images.x_test)} images)"
@@ -240,7 +268,7 @@ def export(options):
         images,
         format=options.format,
         quantize=options.quantize,
-        class_names=trained.class_names,
+        class_names=options.class_names or trained.class_names,
         verify=not options.no_verify,
         overwrite=options.overwrite,
     )

@@ -7,6 +7,7 @@ from highway_keras.cli import shared
 from highway_keras.cli.search import add_networks, add_rungs
 from highway_keras.models.thin import UNITS
 from highway_keras.training.recipes import variants
+from highway_keras.util import checks
 
 SUMMARY = "Repeat an experiment of the paper, or compare with its authors' logs."
 SECTION_4 = {
@@ -33,6 +34,14 @@ def add_experiments(add, commands):
 
 def _add_out(parser, default):
     parser.add_argument("--out", metavar="FOLDER", help=f"folder (default: {default})")
+    parser.add_argument(
+        "--data-dir", metavar="FOLDER", help="of TensorFlow Datasets (default: TFDS_DATA_DIR)"
+    )
+
+
+def _given(options, *names):
+    """Return the options of some names that were given, for a function of `paper`."""
+    return checks.given(**{name: getattr(options, name) for name in names})
 
 
 # Figure 1
@@ -53,17 +62,30 @@ def _add_figure1(add):
         help="draw the searches that `highway-keras search` left in FOLDER; nothing is searched",
     )
     add_networks(parser)
+    parser.set_defaults(depths=None, kinds=None)  # all that are in --search
+    parser.add_argument("--trials", type=int, help="of each search (default: 100)")
+    parser.add_argument("--epochs", type=int, help="of a trial (default: the preset's)")
     add_rungs(parser, "the preset's")
+    parser.add_argument("--limit", type=int, help="training images (default: the preset's)")
+    parser.add_argument("--seed", type=int, default=0, help="of the searches (default: 0)")
+    shared.add_population(parser)
     _add_out(parser, "runs/figure1")
 
 
 def figure1(options):
     paper, out = shared.library("paper"), options.out or "runs/figure1"
     if options.search:
-        rows = paper.draw_figure1(shared.library("tuning").read_searches(options.search), out)
+        searches = [
+            search
+            for search in shared.library("tuning").read_searches(options.search)
+            if search.depth in (options.depths or [search.depth])
+            and search.kind in (options.kinds or [search.kind])
+        ]
+        rows = paper.draw_figure1(searches, out)
     else:
-        rungs = None if options.rungs is None else dict(options.rungs)
-        rows = paper.reproduce_figure1(options.preset, options.depths, options.kinds, rungs, out)
+        names = ("depths", "kinds", "trials", "epochs", "rungs", "limit", "seed", "population")
+        arguments = _given(options, *names, "data_dir")
+        rows = paper.reproduce_figure1(options.preset, **arguments, out=out)
     lines = [("kind", "depth", "trials", "failed", "best loss", "mean of the top 10")]
     for row in rows:
         counts = [str(row[key]) for key in ("kind", "depth", "trials", "failed")]
@@ -79,12 +101,16 @@ def figure1(options):
 def _add_section4(add, figure, summary):
     parser = add(figure, functools.partial(section4, figure), summary)
     parser.add_argument("--dataset", default="mnist", choices=["mnist", "cifar100"])
+    parser.add_argument("--trials", type=int, help="of the search (default: 100)")
+    parser.add_argument("--epochs", type=int, help="of the trials that run to the end")
+    add_rungs(parser, "10:20 40:5")
     _add_out(parser, "runs/section4-DATASET")
 
 
 def section4(figure, options):
     """Search, and look into the best network."""
-    report = shared.library("paper").reproduce_section4(options.dataset, out=options.out)
+    arguments = _given(options, "trials", "epochs", "rungs", "out", "data_dir")
+    report = shared.library("paper").reproduce_section4(options.dataset, **arguments)
     shared.print_saved(report.page.with_name(f"{figure}.png"))
     shared.print_saved(report.page)
 
@@ -117,8 +143,7 @@ def _add_table(add, table, title):
 def reproduce_table(table, options):
     """Train the networks of a table, and print it."""
     paper, out = shared.library("paper"), options.out or f"runs/{table}"
-    names = ("models", "epochs", "dtype_policy", "limit")
-    arguments = {name: getattr(options, name) for name in names}
+    arguments = _given(options, "models", "epochs", "dtype_policy", "limit", "data_dir")
     arguments["seeds"] = range(options.seed, options.seed + options.runs)
     lines = [("model", "recipe", "epochs", "images", "runs", "arithmetic", "ours %", "paper %")]
     try:
@@ -144,7 +169,7 @@ def _add_measurement(add, name, summary, function, columns, out):
 
 
 def _measure(function, columns, out, options):
-    arguments = {key: v for key, v in vars(options).items() if key not in ("function", "debug")}
+    arguments = _given(options, *vars(options).keys() - {"function", "debug"})
     out = arguments["out"] = options.out or out.format(**arguments)
     lines = [columns]
     for row in getattr(shared.library("paper"), function)(**arguments):

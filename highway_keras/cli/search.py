@@ -1,5 +1,6 @@
 """`search`: the random searches of section 3.1."""
 
+import argparse
 import contextlib
 import sys
 
@@ -16,7 +17,14 @@ RANGES = {  # of `HighwayHyperModel`, which has the defaults
 }
 
 
-def rung(text):
+class _Rungs(argparse.Action):
+    """Collect `EPOCH:TRIALS` as `{epoch: trials}`."""
+
+    def __call__(self, parser, options, values, option=None):
+        options.rungs = dict(values)
+
+
+def _rung(text):
     epoch, count = text.split(":")
     return int(epoch), int(count)
 
@@ -45,7 +53,8 @@ def add_rungs(parser, default):
     parser.add_argument(
         "--rungs",
         nargs="*",
-        type=rung,
+        type=_rung,
+        action=_Rungs,
         metavar="EPOCH:TRIALS",
         help="from that epoch on only the best TRIALS continue, such as 40:30 133:10; without a "
         f"value, all train to the end (default: {default})",
@@ -86,12 +95,7 @@ def add_search(add):
     parser.add_argument(
         "--resume", action="store_true", help="continue the searches there, also to more --trials"
     )
-    parser.add_argument(
-        "--population",
-        metavar="N",
-        type=int,
-        help="trials to train at once (default: all on a GPU, else 10 for each CPU core)",
-    )
+    shared.add_population(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -126,7 +130,7 @@ def search(options):
             max_trials=options.trials,
             seed=options.seed,
             population=options.population,
-            rungs=dict(options.rungs or ()),
+            rungs=options.rungs,
         )
     searches = [one for one in tuning.read_searches(options.out) if one.folder in folders]
     if options.json:

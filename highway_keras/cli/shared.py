@@ -76,6 +76,15 @@ def add_dtype_policy(parser):
     parser.add_argument("--dtype-policy", choices=policies, help="(default: the recipe's)")
 
 
+def add_population(parser):
+    parser.add_argument(
+        "--population",
+        metavar="N",
+        type=int,
+        help="trials to train at once (default: all on a GPU, else 10 for each CPU core)",
+    )
+
+
 def load_network(options):
     """Return the `models.Trained` that `add_network` names."""
     models = library("models")

@@ -26,10 +26,37 @@ TOP = 10  # the paper's: the mean of the top 10 of 100
 HYPERPARAMETERS = ("learning_rate", "one_minus_momentum", "decay", "activation", "transform_bias")
 
 
-def reproduce_figure1(preset="laptop", depths=DEPTHS, kinds=KINDS, rungs=None, out="runs/figure1"):
+def reproduce_figure1(
+    preset="laptop",
+    *,
+    depths=None,
+    kinds=None,
+    trials=100,
+    epochs=None,
+    rungs=None,
+    limit=None,
+    seed=0,
+    population=None,
+    out="runs/figure1",
+    data_dir=None,
+    verbose="auto",
+):
     """Search for networks of each kind and depth on MNIST, and draw Figure 1.
 
     Call it again to continue the searches, which are in `OUT/searches`.
+
+    Args:
+        preset: `"laptop"`, 10 epochs of 10,000 images, or `"paper"`, 400 epochs of all, in rungs.
+        depths: Numbers of hidden layers. Default: 10, 20, 50, 100.
+        kinds: Any of `"highway"`, `"plain"`, `"residual"`. Default: the first two.
+        trials: Trials of each search.
+        epochs, rungs, limit: Epochs of a trial, `{epoch: trials}` that continue, and number of
+            training images. Default: the preset's.
+        seed: Seed of each search.
+        population: Number of trials to train together. Default: as in `PopulationRandomSearch`.
+        out: Folder, as for `draw_figure1`.
+        data_dir: Where TFDS keeps its data.
+        verbose: As in Keras.
 
     Returns:
         The rows of `figure1-top10.csv`, dictionaries.
@@ -37,18 +64,29 @@ def reproduce_figure1(preset="laptop", depths=DEPTHS, kinds=KINDS, rungs=None, o
     Raises:
         ValueError: If an argument is out of its range, or `out` holds another search.
     """
-    settings = dict(PRESETS[checks.one_of("preset", preset, PRESETS)])
-    command = ("highway-keras", "reproduce", "figure1")
+    settings = PRESETS[checks.one_of("preset", preset, PRESETS)]
+    settings = settings | checks.given(epochs=epochs, rungs=rungs, limit=limit)
     options = {"preset": preset, "depth": depths, "kind": kinds}
-    if rungs is not None:
-        settings["rungs"] = rungs
-        options["rungs"] = [f"{epoch}:{count}" for epoch, count in rungs.items()]
-    images = data.load("mnist", validation=0.0, limit=settings.pop("limit"))
-    networks = [HighwayHyperModel(depth, kind) for kind in kinds for depth in depths]
+    command = command_line("highway-keras", "reproduce", "figure1", **options)
+    limit = settings.pop("limit")
+    images = data.load("mnist", data_dir=data_dir, validation=0.0, limit=limit)
+    networks = [
+        HighwayHyperModel(depth, kind) for kind in kinds or KINDS for depth in depths or DEPTHS
+    ]
     out = pathlib.Path(out).expanduser()
-    folders = run_searches(images, networks, **settings, out=out / "searches", resume=True)
+    folders = run_searches(
+        images,
+        networks,
+        **settings,
+        out=out / "searches",
+        resume=True,
+        verbose=verbose,
+        max_trials=trials,
+        seed=seed,
+        population=population,
+    )
     searches = [one for one in read_searches(out / "searches") if one.folder in folders]
-    return draw_figure1(searches, out, command_line(*command, **options))
+    return draw_figure1(searches, out, command)
 
 
 def draw_figure1(searches, out, command="highway-keras reproduce figure1"):

@@ -82,16 +82,20 @@ class Recipe:
     reasons: dict = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
-        # Keras, `data.load` and `models.create` check the others.
+        # Names of steps and initializers are checked where these are made.
         for name in ("epochs", "batch_size"):
             checks.positive_integer(name, getattr(self, name))
         for name in ("learning_rate", "decay", "first_epoch"):
             checks.number(name, getattr(self, name), above=0)
         for name in ("warmup", "bias_rate", "weight_decay", "l2", "classifier_l2", "bias_l2"):
             checks.number(name, getattr(self, name), least=0)
+        for name in ("momentum", "validation"):
+            checks.number(name, getattr(self, name), least=0, below=1)
+        checks.number("dropout", self.dropout, least=0, most=1)
         checks.number("clip_norm", self.clip_norm, above=0, or_none=True)
         checks.one_of("optimizer", self.optimizer, ("sgd", "adamw", "muon"))
         checks.one_of("schedule", self.schedule, ("constant", "steps", "exponential", "cosine"))
+        checks.one_of("dtype_policy", self.dtype_policy, ("float32", "mixed_bfloat16"))
         if list(self.decay_epochs) != sorted({n for n in self.decay_epochs if n > 0}):
             raise ValueError(
                 "`decay_epochs` must be a tuple of increasing positive integers, such as (60, 80). "

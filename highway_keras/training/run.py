@@ -42,6 +42,9 @@ class Result:
             one if none were held out.
         test_accuracy: Share of the test images that `model` classifies correctly.
         test_loss: Its cross-entropy on the test images, in nats.
+        class_accuracy: `test_accuracy` of each class, by its name; `None` without test images.
+        confusion: Test images by class (rows) and by predicted class (columns).
+        seconds: Duration of the training, all sessions together.
     """
 
     model: keras.Model = dataclasses.field(repr=False)
@@ -50,6 +53,9 @@ class Result:
     best_epoch: int
     test_accuracy: float
     test_loss: float
+    class_accuracy: dict = dataclasses.field(repr=False)
+    confusion: list = dataclasses.field(repr=False)
+    seconds: float
 
 
 def fit(
@@ -96,7 +102,7 @@ def fit(
         resume: Whether to continue the run in `out`, if there is one. A finished run continues if
             `epochs` is larger, except with a cosine schedule.
         class_weight: Weight of each class in the loss: `"balanced"` for equal totals, or a
-            dictionary by class number; other classes weigh 1.
+            dictionary by name or number; other classes weigh 1.
         callbacks: List of `keras.callbacks.Callback`. Their `model` takes preprocessed images. Up
             to 32 steps run per call, and the hooks of batches are called once for them.
         settings: What else decides the run, for `run.json`, such as how the model was made. A run
@@ -171,14 +177,7 @@ def fit(
         state.write_run(results=results)
         write_rows(folder / "history.csv", state.history)
         _draw(folder, f"{network.name} on {images.name}", state.history, results)
-        return Result(
-            model=complete,
-            folder=out,
-            history=state.history,
-            best_epoch=state.best_epoch,
-            test_accuracy=results["test_accuracy"],
-            test_loss=results["test_loss"],
-        )
+        return Result(model=complete, folder=out, history=state.history, **results)
 
 
 def _prepare(model, images, recipe, overrides):
@@ -300,18 +299,23 @@ def weights_of_classes(images, class_weight):
     """Return the weight of each class in the loss, an array, or `None` for equal ones."""
     if class_weight is None:
         return None
-    if class_weight == "balanced":
+    if isinstance(class_weight, str):
+        checks.one_of("class_weight", class_weight, ["balanced"])
         counts = np.bincount(images.y_train, minlength=images.classes)
         present = np.count_nonzero(counts)
         return (len(images.y_train) / present / np.maximum(counts, 1)).astype("float32")
     weights = np.ones(images.classes, "float32")
-    for number, weight in class_weight.items():
-        weights[number] = weight
+    names = list(images.class_names)
+    for key, value in class_weight.items():
+        if key not in names:
+            checks.one_of("class_weight", key, [*names, *range(len(names))])
+        number = names.index(key) if key in names else key
+        weights[number] = checks.number("class_weight", value, least=0)
     return weights
 
 
 def _results(complete, images, state):
-    """Return the results that `run.json` holds."""
+    """Return the attributes of a `Result` that `run.json` holds."""
     measured = evaluate(complete, images)
     return {
         "best_epoch": state.best_epoch,
