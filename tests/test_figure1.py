@@ -139,14 +139,14 @@ def test_figure1_is_drawn_from_searches_and_best_keras_takes_raw_images(tmp_path
 def test_the_best_tanh_network_of_a_search_is_looked_into(tmp_path, monkeypatch):
     monkeypatch.setattr(section4, "DATASETS", ("digits",))
     monkeypatch.setattr(section4, "DEPTH", 10)
-    monkeypatch.setattr(section4, "SEARCH", {"max_trials": 3, "epochs": 2, "rungs": {1: 2}})
-    report = paper.reproduce_section4("digits", out=tmp_path)
+    sizes = {"trials": 3, "epochs": 2, "rungs": {1: 2}, "verbose": 0}
+    report = paper.reproduce_section4("digits", out=tmp_path, **sizes)
     (search,) = tuning.read_searches(tmp_path)
     assert [len(trial.losses) for trial in search.trials] == [2, 2, 1]
     assert {trial.values["activation"] for trial in search.trials} == {"tanh"}
     for figure in ("figure2", "figure3", "figure4"):
         assert report.page.with_name(f"{figure}.png").stat().st_size > 0
-    again = paper.reproduce_section4("digits", out=tmp_path)
+    again = paper.reproduce_section4("digits", out=tmp_path, **sizes)
     assert again.needed == report.needed
 
 

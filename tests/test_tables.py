@@ -12,7 +12,7 @@ from highway_keras.paper import tables
 
 pytestmark = pytest.mark.usefixtures("untraced", "noise")
 NAME = "mnist-highway-16"
-TINY = {"models": [NAME], "seeds": (0, 1), "epochs": 2, "limit": 20}
+TINY = {"models": [NAME], "seeds": (0, 1), "epochs": 2, "limit": 20, "verbose": 0}
 COMMAND = f"reproduce table1 --recipe modern --model {NAME} --runs 2 --epochs 2 --limit 20"
 
 
@@ -124,7 +124,7 @@ def test_the_authors_logs_are_complete():
 
 
 def test_our_training_beside_the_authors_log(tmp_path):
-    compared = paper.compare_with_authors("mnist-highway-32", epochs=2, out=tmp_path)
+    compared = paper.compare_with_authors("mnist-highway-32", epochs=2, out=tmp_path, verbose=0)
     assert rows(tmp_path, name="authors-log") == as_text(compared)
     for row, theirs in zip(compared, results.authors_logs()["mnist-highway-32"], strict=False):
         assert row["authors_accuracy"] == float(theirs["test_accuracy"])

@@ -22,6 +22,8 @@ def compare_with_authors(
     epochs=5,
     seeds=(0,),
     out=None,
+    data_dir=None,
+    verbose="auto",
     dtype_policy=None,
 ):
     """Train a network with its authors' recipe, and put every epoch next to that of their log.
@@ -52,7 +54,7 @@ def compare_with_authors(
     card = models.get(model)
     changes = checks.given(epochs=epochs, dtype_policy=dtype_policy)
     recipe = get_recipe(card.recipe).override(**changes)
-    images = data.load(card.dataset, validation=0.0)
+    images = data.load(card.dataset, data_dir=data_dir, validation=0.0)
     curve, rows = TestCurve(images, recipe.preprocessing), []
     for seed in seeds:
         result = fit(
@@ -63,6 +65,7 @@ def compare_with_authors(
             out=out / f"seed-{seed}",
             resume=True,
             callbacks=[curve],
+            verbose=verbose,
         )
         command = ("highway-keras", "reproduce", "authors-log")
         command = command_line(*command, model=model, **changes, seed=seed)

@@ -24,14 +24,14 @@ SCALES |= dict.fromkeys(("highway-gap-10", "highway-gap-100"), (1.0, 0.7, 0.5))
 CASE = ("model", "kernel_initializer", "input_scale", "images", "n")  # of a row
 
 
-def first_losses(model, kernel_initializer, scale, seeds, limit):
+def first_losses(model, kernel_initializer, scale, seeds, limit, data_dir=None):
     """Return the cross-entropies (nats) of an untrained network on held-out images, one a seed.
 
     `kernel_initializer=None` is the network's own. `scale` is a factor on the preprocessed images,
     in place of the recipe's (`times...`).
     """
     card = models.get(model)
-    images = data.load(card.dataset, validation=0.1)
+    images = data.load(card.dataset, data_dir=data_dir, validation=0.1)
     checks.integer("limit", limit, least=1, most=len(images.x_val))
     recipe = get_recipe(card.recipe)
     steps = [step for step in recipe.preprocessing if not step.startswith("times")]
@@ -48,7 +48,7 @@ def first_losses(model, kernel_initializer, scale, seeds, limit):
     return losses
 
 
-def reproduce_first_losses(seeds=10, limit=1000, out="runs/first-losses"):
+def reproduce_first_losses(seeds=10, limit=1000, out="runs/first-losses", data_dir=None):
     """Measure the first losses of the networks with a log, for their own and stock Caffe's kernels.
 
     `OUT/first-losses.csv` gets a row for each network, start and scale. Return the rows.
@@ -64,7 +64,7 @@ def reproduce_first_losses(seeds=10, limit=1000, out="runs/first-losses"):
     for model, kernel, scale in (
         (m, k, s) for m in SCALES for s in SCALES[m] for k in (None, CAFFES_KERNEL)
     ):
-        spread = results.spread(first_losses(model, kernel, scale, seeds, limit))
+        spread = results.spread(first_losses(model, kernel, scale, seeds, limit, data_dir))
         row = {
             "model": model,
             "kernel_initializer": kernel or "authors",

@@ -27,9 +27,9 @@ SCALES = (0.5, 1.0, 2.0)  # times the normalized start
 CASE = ("kind", "depth", "scale", "activation", "images", "n")  # of a row
 
 
-def scaled_mnist(limit):
+def scaled_mnist(limit, data_dir):
     """Return training images of MNIST, scaled as for Figure 1, and their classes."""
-    images = data.load("mnist", validation=0.0, limit=limit)
+    images = data.load("mnist", data_dir=data_dir, validation=0.0, limit=limit)
     x = data.preprocessor(("scale",), images.x_train).predict(images.x_train, verbose=0)
     return x, images.y_train
 
@@ -63,7 +63,7 @@ def gradient_norms(kind, depth, x, y, scale, seeds):
 
 
 def reproduce_gradients(
-    kinds=tuple(UNITS), depths=DEPTHS, seeds=5, limit=500, out="runs/gradients"
+    kinds=tuple(UNITS), depths=DEPTHS, seeds=5, limit=500, out="runs/gradients", data_dir=None
 ):
     """Measure the norms of gradients on training images of MNIST.
 
@@ -75,7 +75,7 @@ def reproduce_gradients(
 
     check_backend()
     checks.positive_integer("seeds", seeds)
-    x, y = scaled_mnist(limit)
+    x, y = scaled_mnist(limit, data_dir)
     command = ("highway-keras", "reproduce", "gradients")
     command = command_line(*command, kind=kinds, depth=depths, seeds=seeds, limit=len(x))
     out, rows = pathlib.Path(out).expanduser(), []

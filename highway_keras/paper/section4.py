@@ -11,10 +11,18 @@ from highway_keras.util import checks
 
 DATASETS = ("mnist", "cifar100")  # the paper's
 DEPTH = 50
-SEARCH = {"max_trials": 100, "epochs": 400, "rungs": {10: 20, 40: 5}}
+RUNGS = {10: 20, 40: 5}
 
 
-def reproduce_section4(dataset="mnist", out=None):
+def reproduce_section4(
+    dataset="mnist",
+    trials=100,
+    epochs=400,
+    rungs=RUNGS,
+    out=None,
+    data_dir=None,
+    verbose="auto",
+):
     """Search for a tanh highway network of 50 layers, and look inside the best.
 
     The paper's networks are the best of a random search by training error, with tanh throughout.
@@ -29,20 +37,23 @@ def reproduce_section4(dataset="mnist", out=None):
         The `Analysis`.
 
     Raises:
-        ValueError: If `dataset` is another, or `out` holds another search.
+        ValueError: If an argument is out of its range, or `out` holds another search.
 
     Reference:
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 4.
     """
     checks.one_of("dataset", dataset, DATASETS)
-    images = data.load(dataset, validation=0.0)
+    images = data.load(dataset, data_dir=data_dir, validation=0.0)
     sizes = {"input_shape": images.input_shape, "classes": images.classes}
     [folder] = run_searches(
         images,
         [HighwayHyperModel(DEPTH, **sizes, activations="tanh")],
-        **SEARCH,
+        epochs=epochs,
         out=out or f"runs/section4-{dataset}",
         resume=True,
+        verbose=verbose,
+        max_trials=trials,
+        rungs=rungs,
     )
     return analysis.analyze(
         models.load(folder / "best.keras").complete,
@@ -50,4 +61,5 @@ def reproduce_section4(dataset="mnist", out=None):
         images.y_train,
         folder / "analysis",
         class_names=images.class_names,
+        verbose=verbose,
     )

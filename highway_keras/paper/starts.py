@@ -101,6 +101,7 @@ def reproduce_starts(
     limit=5000,
     seed=0,
     out="runs/starts",
+    data_dir=None,
 ):
     """Train from all starts on images of MNIST, and put a row for each into `OUT/starts.csv`.
 
@@ -109,7 +110,7 @@ def reproduce_starts(
     check_backend()
     checks.positive_integer("epochs", epochs)
     checks.seed(seed)
-    x, y = scaled_mnist(limit)
+    x, y = scaled_mnist(limit, data_dir)
     command = ("highway-keras", "reproduce", "starts")
     sizes = {"epochs": epochs, "limit": len(x), "seed": seed}
     command = command_line(*command, kind=kinds, depth=depth, **sizes)

@@ -32,6 +32,8 @@ def reproduce_table(
     dtype_policy=None,
     limit=None,
     out=None,
+    data_dir=None,
+    verbose="auto",
 ):
     """Train the networks of a table several times each, and write one row per run.
 
@@ -61,9 +63,11 @@ def reproduce_table(
     changes = checks.given(epochs=epochs, dtype_policy=dtype_policy)
     failures = {}
     for seed, card in itertools.product(seeds, cards):
-        print(f"{card.name}, {recipe}, seed {seed}", flush=True)
+        if verbose:
+            print(f"{card.name}, {recipe}, seed {seed}", flush=True)
         settings = get_recipe(variants(card)[recipe]).override(**changes)
-        images = data.load(card.dataset, validation=settings.validation, limit=limit)
+        loading = {"data_dir": data_dir, "validation": settings.validation, "limit": limit}
+        images = data.load(card.dataset, **loading)
         folder = out / f"{card.name}-{recipe}" / f"seed-{seed}"
         try:
             fit(
@@ -74,6 +78,7 @@ def reproduce_table(
                 seed=seed,
                 resume=True,
                 settings={"limit": limit},
+                verbose=verbose,
             )
         except (TrainingDiverged, BusyError) as error:
             failures[f"{card.name} with seed {seed} ({error})"] = type(error)
