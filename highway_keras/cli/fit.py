@@ -4,11 +4,13 @@ import argparse
 import ast
 import contextlib
 import pathlib
+import shlex
 
 from highway_keras import models
 from highway_keras.cli import shared
 from highway_keras.training.recipes import BUILDING, RECIPES, choose_recipe
 from highway_keras.util import checks
+from highway_keras.util.messages import printable
 
 
 def _pair(text):
@@ -117,6 +119,7 @@ def fit(options):
         accuracies = [result.test_accuracy for result in results]
         summary = shared.library("training").summary(accuracies)
         print(f"{len(results)} runs, best (mean ± std): {summary} %")
+    print(f"next: highway-keras predict {printable(shlex.quote(str(results[0].folder)))} IMAGE ...")
 
 
 def _from_the_zoo(options, overrides, seed, scope):

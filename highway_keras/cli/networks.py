@@ -51,7 +51,9 @@ def list_networks(options):
 def add_commands(add):
     parser = add("predict", predict, "Classify pictures with a network.")
     shared.add_network(parser)
-    parser.add_argument("images", metavar="IMAGE", nargs="+", help="a file or a folder of them")
+    parser.add_argument(
+        "images", metavar="IMAGE", nargs="+", help="PNG or JPEG files, or folders of them"
+    )
     parser.add_argument(
         "--top", metavar="K", type=int, default=1, help="classes to name for each (default: 1)"
     )
@@ -96,7 +98,9 @@ def add_commands(add):
     shared.add_network(parser)
     shared.add_data(parser, "that of its training")
     parser.add_argument("--format", choices=[*FORMATS], help="(default: by the suffix of --out)")
-    parser.add_argument("--quantize", choices=["float16", "int8"])
+    parser.add_argument(
+        "--quantize", choices=["float16", "int8"], help="for the formats that can be quantized"
+    )
     parser.add_argument(
         "--out", metavar="PATH", required=True, help="folder of a SavedModel, or file"
     )
@@ -104,7 +108,9 @@ def add_commands(add):
     parser.add_argument(
         "--class-names", metavar="NAME", nargs="+", help="names of the classes, in their order"
     )
-    parser.add_argument("--no-verify", action="store_true", help="needs no test images")
+    parser.add_argument(
+        "--no-verify", action="store_true", help="do not verify; needs no test images"
+    )
 
 
 def predict(options):

@@ -10,10 +10,10 @@ from highway_keras.util import checks
 from highway_keras.util.messages import printable
 
 RANGES = {  # of `HighwayHyperModel`, which has the defaults
-    "--learning-rate": "on a log scale",
-    "--one-minus-momentum": "on a log scale; 0.1 is a momentum of 0.9",
-    "--decay": "factor on the rate after each epoch",
-    "--transform-bias": "initial bias of the gates",
+    "--learning-rate": "on a log scale (default: 0.001 0.316)",
+    "--one-minus-momentum": "on a log scale; 0.1 is a momentum of 0.9 (default: 0.01 0.501)",
+    "--decay": "factor on the rate after each epoch (default: 0.9 1)",
+    "--transform-bias": "initial bias of the gates (default: -10 -1)",
 }
 
 

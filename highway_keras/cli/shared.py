@@ -48,9 +48,15 @@ def _silent_stderr():
 def add_network(parser):
     """Add the arguments that name a trained network."""
     parser.add_argument(
-        "network", metavar="RUN_OR_FILE", help="or, with --weights, a name that `list` shows"
+        "network",
+        metavar="RUN_OR_FILE",
+        help="the folder of a run, a .keras file, or with --weights a name that `list` shows",
     )
-    parser.add_argument("--weights", metavar="DATASET", help="the included weights, see `list`")
+    parser.add_argument(
+        "--weights",
+        metavar="DATASET",
+        help="the included weights for that data set, which `list` shows, such as mnist",
+    )
 
 
 def add_data(parser, default):
