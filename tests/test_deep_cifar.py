@@ -54,6 +54,45 @@ def test_a_network_has_the_sizes_of_2025(name):
     assert [x.strides for x in layers if isinstance(x, MatchSize)] == [2, 2] * (not BLOCKS[name])
 
 
+def give_weights(layer, module):
+    """Give the weights of a Keras layer to a module of PyTorch."""
+    import torch
+
+    weights = [ops.convert_to_numpy(weight) for weight in layer.trainable_weights]
+    axes = {4: (3, 2, 0, 1), 2: (1, 0), 1: (0,)}  # of a convolution, a product, anything else
+    for parameter, weight in zip(module.parameters(), weights, strict=True):
+        parameter.data = torch.from_numpy(weight.transpose(axes[weight.ndim]).copy())
+
+
+@pytest.mark.usefixtures("untraced")
+@pytest.mark.parametrize("name", SIZES)
+def test_a_network_trains_as_in_pytorch(name):
+    """The losses of six steps from the same weights, beside the peer of the benchmarks."""
+    torch = pytest.importorskip("torch")
+    from benchmarks.peers import with_torch
+
+    model, peer = small(name), with_torch.CONVOLUTIONAL[name](blocks=2)
+    kinds = torch.nn.Conv2d, torch.nn.BatchNorm2d, torch.nn.Linear
+    modules = [module for module in peer.modules() if isinstance(module, kinds)]
+    layers = [layer for layer in every_layer(model) if layer.trainable_weights]
+    for layer, module in zip(layers, modules, strict=True):
+        give_weights(layer, module)
+    recipe = get_recipe("skip-2025").override(learning_rate=0.01)
+    model.compile(from_recipe(recipe, 1), "sparse_categorical_crossentropy", jit_compile=False)
+    settings = {"momentum": 0.9, "weight_decay": 1e-4}
+    optimizer = torch.optim.SGD(peer.parameters(), 0.01, **settings)
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((16, 32, 32, 3), "float32"), np.arange(16) % 10
+    for _ in range(6):
+        model.reset_metrics()
+        optimizer.zero_grad()
+        outputs = peer(torch.from_numpy(x).movedim(-1, 1))
+        loss = torch.nn.functional.cross_entropy(outputs, torch.from_numpy(y))
+        loss.backward()
+        optimizer.step()
+        assert model.train_on_batch(x, y) == pytest.approx(loss.item(), rel=1e-4)
+
+
 @pytest.mark.parametrize("name", SIZES)
 def test_the_loss_before_the_first_step_is_near_that_of_chance(name):
     model = small(name)

@@ -1,5 +1,7 @@
 """Networks in PyTorch, one fused Linear or convolution per block."""
 
+import functools
+
 import torch
 from torch import nn
 
@@ -82,13 +84,13 @@ class Gated(nn.Module):
 
     def __init__(self, before, width, stride):
         super().__init__()
-        self.block = nn.Sequential(*two_convolutions(before, width, stride), nn.ReLU())
-        self.transform = nn.Sequential(*two_convolutions(before, width, stride), nn.Sigmoid())
-        nn.init.constant_(self.transform[-2].bias, -6.0)
         self.carry = nn.Identity()
         if before != width:
             one = nn.Conv2d(before, width, 1, stride, bias=False)
             self.carry = nn.Sequential(one, nn.BatchNorm2d(width))
+        self.block = nn.Sequential(*two_convolutions(before, width, stride), nn.ReLU())
+        self.transform = nn.Sequential(*two_convolutions(before, width, stride), nn.Sigmoid())
+        nn.init.constant_(self.transform[-2].bias, -6.0)
 
     def forward(self, x):
         carried = self.carry(x)
@@ -120,12 +122,12 @@ def two_convolutions(before, width, stride):
     ]
 
 
-def deep(block, widths):
-    """Build `highway110` or `resnet110` of its blocks."""
+def deep(block, widths, blocks=18):
+    """Build `highway110` or `resnet110`, with `blocks` of its blocks in each stage."""
     layers = [nn.Conv2d(3, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16), nn.ReLU()]
     before = 16
     for stage, width in enumerate(widths):
-        for index in range(18):
+        for index in range(blocks):
             layers.append(block(before, width, stride=2 if stage > 0 and index == 0 else 1))
             before = width
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(before, 10))
@@ -133,6 +135,6 @@ def deep(block, widths):
 
 CONVOLUTIONAL = {
     "highway-b": highway_b,
-    "highway110": lambda: deep(Gated, (14, 28, 56)),
-    "resnet110": lambda: deep(Residual, (16, 32, 64)),
+    "highway110": functools.partial(deep, Gated, (14, 28, 56)),
+    "resnet110": functools.partial(deep, Residual, (16, 32, 64)),
 }
