@@ -3,6 +3,7 @@
 Each case of `cases.py` is measured, printed and written before the next begins.
 """
 
+import os
 from statistics import median
 
 from benchmarks import measurements
@@ -18,6 +19,7 @@ def main(arguments=None):
     parser.add_argument("--case", nargs="+", choices=[*models, *CASES], metavar="CASE", help=text)
     parser.add_argument("--peer", nargs="+", help="peers to compare with (default: all installed)")
     options = parser.parse_args(arguments)
+    os.environ["KERAS_BACKEND"] = "tensorflow"  # of the peers in Keras
     asked = options.case or CASES
     for case in CASES.values():
         if case.name in asked or case.model in asked:

@@ -159,13 +159,14 @@ def plot_gates(biases, mean, gates, outputs, sample=None):
     """
     biases, mean = _matrix(biases), _matrix(mean)
     gates, outputs = (_matrix({k: v[0] for k, v in x.items()}) for x in (gates, outputs))
-    low, high = np.nanquantile(biases, (0.002, 0.998))
     maps = [
-        ("Transform gate biases", biases, low, high),
         ("Mean gates, all samples", mean, 0, np.nanquantile(mean, 0.998)),
         ("Gates, one sample", gates, 0, np.nanquantile(gates, 0.998)),
         ("Outputs, one sample", outputs, None, _reach(outputs)),
     ]
+    if not np.isnan(biases).all():  # gates of the user's own may have none
+        low, high = np.nanquantile(biases, (0.002, 0.998))
+        maps.insert(0, ("Transform gate biases", biases, low, high))
     figure = Figure(figsize=(12, _height(len(gates))), layout="constrained")
     left = figure
     if np.ndim(sample) == 3 and np.shape(sample)[-1] in (1, 3):

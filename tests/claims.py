@@ -362,6 +362,37 @@ def skip_connections():
             for log in logs
         ]
         yield f"| {number} | {cells[0]} | {cells[1]} |"
+    for number in (1, 2, 3):
+        cells = []
+        for name in names:
+            runs = rows("authors-log-ours", model=name, epoch=number).sort_values("seed")
+            cells.append(listed(runs["ours_training_loss"], ".3f"))
+            cells.append(listed(100 * runs["ours_accuracy"], ".2f"))
+        yield f"| {number} | {' | '.join(cells)} |"
+    ends = rows("authors-log-ours", model="highway110", epoch=3)
+    yield "after three epochs its loss is {}, his {:.3f}.".format(
+        listed(ends.sort_values("seed")["ours_training_loss"], ".3f"), logs[0]["training_loss"][3]
+    )
+    phrases = [
+        "128 images take {:.2f} s with Highway110, {} of PyTorch's time",
+        "and {:.2f} s with ResNet110, {} of it",
+    ]
+    in_bfloat16 = [
+        "PyTorch is faster: {:.2f} s beside {:.2f} s with Highway110",
+        "and {:.2f} s beside {:.2f} s with ResNet110",
+    ]
+    for name, phrase, other in zip(names, phrases, in_bfloat16, strict=True):
+        case, peers = f"{name} train", ("ours", "torch_bfloat16", "ours_bfloat16")
+        ours, theirs, ours_low = (speed(case, peer, "ms_a_step") / 1000 for peer in peers)
+        yield phrase.format(ours, of_peer(name))
+        yield other.format(theirs, ours_low)
+
+
+def of_peer(name):
+    """Return the ratio of a training step to PyTorch's, with the lowest and the highest."""
+    columns = ("ours_over_peer", "ours_over_peer_low", "ours_over_peer_high")
+    ratios = [speed(f"{name} train", "torch_eager", column) for column in columns]
+    return "{:.2f} ({:.2f} to {:.2f})".format(*ratios)
 
 
 # Gates and recipes

@@ -309,7 +309,7 @@ def test_the_new_process_runs_no_modules_of_the_folder(tmp_path, monkeypatch):
     [
         ({"format": "caffe"}, "format"),
         ({"quantize": "int8"}, "quantize"),
-        ({"path": "out.h5"}, "format"),
+        ({"path": "out.h5"}, "path"),
         ({"images": None}, "images"),
         ({"model": keras.Sequential([keras.Input((9,)), keras.layers.Dense(2)])}, "model"),
         ({"class_names": ["a", "b"]}, "class_names"),

@@ -16,6 +16,7 @@ from highway_keras.layers import (
     HighwayStack,
     HighwayWrapper,
     MatchSize,
+    Maxout,
 )
 
 pytestmark = [
@@ -230,6 +231,7 @@ MISTAKES = [
         "`transform` must keep",
     ),
     (lambda: HighwayWrapper(STATES)(keras.Input((8, 4))), "return_state=False"),
+    (lambda: Maxout(2)(keras.Input((3,))), "pieces"),
     # What a layer can do only once it is built, or cannot do
     (lambda: Highway().enable_lora(2), "built"),
     (lambda: HighwayStack(2).enable_lora(2), "unstack"),

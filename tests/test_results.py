@@ -23,7 +23,7 @@ from tools import pictures, record, tables
 ROOT = tables.ROOT
 TRANSCRIBED = "authors-logs"
 # whose commands exist only at their commits
-GONE = ("compact", "figure1-finals", "footprint", "halving", "speed-epoch", "transfer")
+GONE = ("compact", "figure1-finals", "footprint", "halving", "speed-epoch")
 FILES = sorted(path.stem for path in (ROOT / "results").glob("*.csv"))
 
 

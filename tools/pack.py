@@ -59,6 +59,7 @@ def pack(folders):
     return the entry.
     """
     runs = [read_run(folder) for folder in folders]
+    check_alike(runs)
     run, trained = runs[0], models.load(folders[0])
     name, dataset, recipe = run["model"], run["dataset"], run["recipe"]
     images = data.load(dataset, validation=recipe["validation"])
@@ -88,6 +89,16 @@ def pack(folders):
         "licence": "Apache-2.0",
     }
     return add_to_index(entry, file)
+
+
+def check_alike(runs):
+    """Raise a `ValueError` unless runs have ended and differ only in their seeds."""
+    apart = ("seed", "results", "machine")
+    alike = [{key: value for key, value in run.items() if key not in apart} for run in runs]
+    seeds = {run["seed"] for run in runs}
+    ended = all("results" in run for run in runs)
+    if not ended or len(seeds) < len(runs) or any(each != alike[0] for each in alike):
+        raise ValueError("Runs must have ended and be the same but for their seeds.")
 
 
 def write_weights(name, dataset, preprocess, network, settings):

@@ -29,6 +29,7 @@ from highway_keras.paper.tables import read_table
 from highway_keras.results import update_rows
 from highway_keras.results.provenance import command_line
 from highway_keras.training.machine import here
+from tools.pack import check_alike
 
 # Runs
 
@@ -36,6 +37,7 @@ from highway_keras.training.machine import here
 def accuracy(options):
     """Yield the row of finished runs of one network with different seeds; accuracies in percent."""
     runs = [read_run(folder) for folder in options.what]
+    check_alike(runs)
     reached = results.spread([100 * run["results"]["test_accuracy"] for run in runs])
     recipe = runs[0]["recipe"]
     yield {

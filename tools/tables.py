@@ -38,6 +38,10 @@ LABELS = {  # of short names in rows
     "onnx": "ONNX",
     "litert": "LiteRT",
     "openvino": "OpenVINO",
+    "frozen": "classifier only (`--freeze`)",
+    "adapters": "adapters of rank 2 and classifier",
+    "all": "all of it",
+    "scratch": "all of it, from scratch",
 }
 
 
@@ -112,6 +116,17 @@ def trained():
 def percent(card, dataset):
     """Return the test accuracy of a network with its weights for a data set."""
     return 100 * card.weights_entry(dataset)["accuracy"]
+
+
+def transfer():
+    """At the rate that held-out images chose."""
+    yield "trained | parameters | rate | held out, % | test, % | processor seconds"
+    yield "--- | ---: | ---: | ---: | ---: | ---:"
+    for row in rows("transfer", chosen=1).itertuples():
+        yield (
+            f"{LABELS[row.way]} | {row.parameters:,} | {row.learning_rate} | {row.held_out:.1f} | "
+            f"{row.mean:.1f} ± {row.std:.1f} | {row.processor_seconds:.0f}"
+        )
 
 
 def starts():

@@ -339,13 +339,20 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         has_rank = np.isfinite(self._ranks(curves)).any(axis=0)
         completed = finite.all(axis=0) & has_rank
         for n, trial in enumerate(trials):
+            # At once: `metrics.update` looks for the best of all values before each.
+            metrics = {
+                key: {
+                    "direction": METRICS[key.removeprefix("val_")],
+                    "observations": [
+                        {"value": [float(curve[epoch, n])], "step": epoch}
+                        for epoch in np.flatnonzero(finite[:, n]).tolist()
+                    ],
+                }
+                for key, curve in curves.items()
+            }
             status = "COMPLETED" if completed[n] else "FAILED"
-            ended = Trial(trial.hyperparameters, trial.trial_id, status)
-            for key, curve in curves.items():
-                ended.metrics.register(key, METRICS[key.removeprefix("val_")])
-                for epoch in np.flatnonzero(finite[:, n]).tolist():
-                    ended.metrics.update(key, float(curve[epoch, n]), step=epoch)
-            self.oracle.end_trial(ended)
+            state = {**trial.get_state(), "status": status, "metrics": {"metrics": metrics}}
+            self.oracle.end_trial(Trial.from_state(state))
 
     def _initial_state(self, trial, images):
         seed = [self.seed, int(trial.trial_id)]

@@ -16,9 +16,10 @@ import uuid
 import kserve
 import tensorflow as tf
 from kserve.errors import InvalidInput
-from kserve.utils.numpy_codec import from_np_dtype
 from PIL import Image
 
+INPUT = "encoded"
+DATATYPES = {"float32": "FP32", "int64": "INT64", "object": "BYTES"}
 # A file of a few kilobytes can expand to gigabytes of pixels. Pillow refuses twice this number.
 Image.MAX_IMAGE_PIXELS = 2**23
 
@@ -34,23 +35,36 @@ class PictureClassifier(kserve.Model):
     def __init__(self, name, folder):
         super().__init__(name)
         self._loaded = tf.saved_model.load(folder)  # a signature does not keep its weights alive
+        self._classify = self._loaded.signatures[INPUT]
         self.ready = True
+
+    def get_input_types(self):
+        return [{"name": INPUT, "datatype": "BYTES", "shape": [-1]}]
+
+    def get_output_types(self):
+        return [
+            {
+                "name": name,
+                "datatype": DATATYPES[spec.dtype.as_numpy_dtype.__name__],
+                "shape": [-1, *spec.shape[1:]],
+            }
+            for name, spec in sorted(self._classify.structured_outputs.items())
+        ]
 
     async def predict(self, payload, headers=None, response_headers=None):
         files = read_files(payload)
-        # In a thread, so that the server can take other requests meanwhile
-        outputs = await asyncio.to_thread(self._classify, files)
-        return kserve.InferResponse(payload.id or str(uuid.uuid4()), self.name, outputs)
+        # Run in a thread, so that the server can take other requests meanwhile.
+        outputs = await asyncio.to_thread(self._run, files)
+        return kserve.InferResponse(
+            response_id=payload.id or str(uuid.uuid4()),
+            model_name=self.name,
+            infer_outputs=[_output(name, value) for name, value in sorted(outputs.items())],
+        )
 
-    def _classify(self, files):
+    def _run(self, files):
         check_pictures(files)
-        outputs = []
-        for name, tensor in self._loaded.signatures["encoded"](encoded=tf.constant(files)).items():
-            value = tensor.numpy()
-            output = kserve.InferOutput(name, list(value.shape), from_np_dtype(value.dtype))
-            output.set_data_from_numpy(value, binary_data=False)
-            outputs.append(output)
-        return outputs
+        outputs = self._classify(encoded=tf.constant(files))
+        return {name: tensor.numpy() for name, tensor in outputs.items()}
 
 
 def read_files(request):
@@ -60,12 +74,12 @@ def read_files(request):
         InvalidInput: If it holds something else; the client gets HTTP 400 or INVALID_ARGUMENT.
     """
     try:
-        (pictures,) = (one for one in request.inputs if one.name == "encoded")
+        (pictures,) = (one for one in request.inputs if one.name == INPUT)
         files = pictures.as_numpy().ravel()
         return [f if isinstance(f, bytes) else base64.b64decode(f, validate=True) for f in files]
     except (AttributeError, TypeError, ValueError) as error:
         raise InvalidInput(
-            "A request must have one input, `encoded`, of datatype BYTES: files as bytes, or in "
+            f"A request must have one input, `{INPUT}`, of datatype BYTES: files as bytes, or in "
             f"base64 over HTTP. {error}"
         ) from error
 
@@ -77,9 +91,15 @@ def check_pictures(files):
             Image.open(io.BytesIO(file), formats=("PNG", "JPEG")).load()
         except Exception as error:  # Pillow's readers raise errors of many kinds
             raise InvalidInput(
-                "`encoded` must hold PNG or JPEG files. "
-                f"Element {number} is none that Pillow can read: {error}"
+                f"`{INPUT}` must hold PNG or JPEG files. Element {number} is none that Pillow can "
+                f"read: {error}"
             ) from error
+
+
+def _output(name, value):
+    output = kserve.InferOutput(name, list(value.shape), DATATYPES[value.dtype.name])
+    output.set_data_from_numpy(value, binary_data=False)
+    return output
 
 
 def main():

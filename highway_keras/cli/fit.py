@@ -99,7 +99,9 @@ def fit(options):
                 layer.trainable = False
         out = options.out
         if not is_name:
-            out = out or f"runs/{pathlib.Path(options.model).resolve().stem}-further"
+            path = pathlib.Path(settings["start"]).resolve()
+            run = path.parent.name if path.name == "best.keras" else path.stem
+            out = out or f"runs/{run}-further"
         if options.runs > 1:
             out = pathlib.Path(out or f"runs/{network.name}-runs") / f"seed-{seed}"
         result = shared.library("training").fit(

@@ -6,6 +6,7 @@ from highway_keras import models, results
 from highway_keras.cli import shared
 from highway_keras.cli.search import add_networks, add_rungs
 from highway_keras.models.thin import UNITS
+from highway_keras.results.provenance import command_line
 from highway_keras.training.recipes import variants
 from highway_keras.util import checks
 
@@ -75,13 +76,12 @@ def _add_figure1(add):
 def figure1(options):
     paper, out = shared.library("paper"), options.out or "runs/figure1"
     if options.search:
-        searches = [
-            search
-            for search in shared.library("tuning").read_searches(options.search)
-            if search.depth in (options.depths or [search.depth])
-            and search.kind in (options.kinds or [search.kind])
-        ]
-        rows = paper.draw_figure1(searches, out)
+        which = {"depth": options.depths, "kind": options.kinds}
+        searches = _chosen(shared.library("tuning").read_searches(options.search), which)
+        command = ("highway-keras", "reproduce", "figure1")
+        rows = paper.draw_figure1(
+            searches, out, command_line(*command, search=options.search, **which)
+        )
     else:
         names = ("depths", "kinds", "trials", "epochs", "rungs", "limit", "seed", "population")
         arguments = _given(options, *names, "data_dir")
@@ -96,6 +96,16 @@ def figure1(options):
 
 
 # Section 4
+
+
+def _chosen(searches, which):
+    """Return the searches with one of the values asked for, by attribute; `None` is for all."""
+    for name, wanted in which.items():
+        present = {getattr(search, name) for search in searches}
+        for value in wanted or ():
+            checks.one_of(f"--{name}", value, sorted(present))
+        searches = [one for one in searches if wanted is None or getattr(one, name) in wanted]
+    return searches
 
 
 def _add_section4(add, figure, summary):

@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import os
 import sys
 
 from highway_keras.cli import shared
@@ -24,7 +25,7 @@ class _Rungs(argparse.Action):
         options.rungs = dict(values)
 
 
-def _rung(text):
+def rung(text):
     epoch, count = text.split(":")
     return int(epoch), int(count)
 
@@ -53,7 +54,7 @@ def add_rungs(parser, default):
     parser.add_argument(
         "--rungs",
         nargs="*",
-        type=_rung,
+        type=rung,
         action=_Rungs,
         metavar="EPOCH:TRIALS",
         help="from that epoch on only the best TRIALS continue, such as 40:30 133:10; without a "
@@ -132,6 +133,9 @@ def search(options):
             population=options.population,
             rungs=options.rungs,
         )
+    if "chief" not in os.environ.get("KERASTUNER_TUNER_ID", "chief"):
+        print("No trial is left for this worker; the chief saves the results.", file=sys.stderr)
+        return 0
     searches = [one for one in tuning.read_searches(options.out) if one.folder in folders]
     if options.json:
         shared.print_json([_summary(one) for one in searches])

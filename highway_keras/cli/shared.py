@@ -118,6 +118,11 @@ def load_images(trained, options, **settings):
     source, shape = dataset_of(trained, options), trained.complete.input_shape[1:]
     loading = {"data_dir": options.data_dir, "input_shape": shape, **settings}
     images = library("data").load(source, **loading)
+    if images.input_shape != shape:
+        raise ValueError(
+            f"The network takes images of shape {shape}. Received: --dataset {source} with shape "
+            f"{images.input_shape}."
+        )
     numbers = tuple(map(str, range(images.classes)))  # stand in for names
     both = {trained.class_names, tuple(images.class_names)} - {numbers}
     if len(trained.class_names) != images.classes or len(both) > 1:

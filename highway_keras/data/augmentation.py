@@ -101,7 +101,12 @@ class Mirror(_RandomImages):
         return ops.where(coin == 1, ops.flip(images, axis=2), images)
 
 
-STEPS = {"crop": PadAndCrop, "mirror": Mirror}
+def crop(pad, **options):
+    """Return the layer of a step such as `"crop4"`."""
+    return PadAndCrop(int(pad), **options)
+
+
+STEPS = {"crop": crop, "mirror": Mirror}
 
 
 def augmenter(steps, input_shape, seed=None):

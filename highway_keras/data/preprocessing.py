@@ -3,7 +3,6 @@
 A step is an entry of `STEPS`. Images are `channels_last` throughout.
 """
 
-import ast
 import functools
 import re
 
@@ -110,6 +109,11 @@ class MeanImage(keras.layers.Layer):
         return input_shape
 
 
+def multiply(factor, **options):
+    """Return the layer of a step such as `"times0.8"`."""
+    return keras.layers.Rescaling(float(factor), **options)
+
+
 def normalize_as_imagenet(**options):
     """Return the layer that gives RGB images of ImageNet mean 0 and deviation 1 by channel."""
     scale = [1 / (255 * deviation) for deviation in (0.229, 0.224, 0.225)]
@@ -118,11 +122,11 @@ def normalize_as_imagenet(**options):
 
 
 STEPS = {
-    "scale": functools.partial(keras.layers.Rescaling, 1 / 256),
+    "scale": functools.partial(multiply, 1 / 256),
     "gcn": GlobalContrastNormalization,
     "mean": MeanImage,
-    "half": functools.partial(keras.layers.Rescaling, 1 / 2),
-    "times": keras.layers.Rescaling,
+    "half": functools.partial(multiply, 1 / 2),
+    "times": multiply,
     "imagenet": normalize_as_imagenet,
 }
 
@@ -174,5 +178,5 @@ def layer_of_step(kind, step, table, **options):
     """
     name, number = re.fullmatch(r"(.*?)(\d*\.?\d+)?", step).groups()
     checks.one_of(kind, name, table)
-    arguments = [ast.literal_eval(number)] if number else []
+    arguments = [number] if number else []
     return table[name](*arguments, name=step, dtype="float32", **options)

@@ -28,6 +28,9 @@ class Maxout(keras.Layer):
     Output shape:
         The channel axis divided by `pieces`.
 
+    Raises:
+        ValueError: If `pieces` does not divide the channels of the input.
+
     Examples:
         >>> import keras
         >>> from highway_keras.layers import Maxout
@@ -55,6 +58,11 @@ class Maxout(keras.Layer):
 
     def compute_output_shape(self, input_shape):
         shape = list(input_shape)
+        if shape[self.axis] % self.pieces:
+            raise ValueError(
+                "`pieces` must divide the channels of the input. "
+                f"Received: pieces={self.pieces}, input_shape={tuple(input_shape)}."
+            )
         shape[self.axis] //= self.pieces
         return tuple(shape)
 

@@ -96,10 +96,12 @@ class Recipe:
         checks.one_of("optimizer", self.optimizer, ("sgd", "adamw", "muon"))
         checks.one_of("schedule", self.schedule, ("constant", "steps", "exponential", "cosine"))
         checks.one_of("dtype_policy", self.dtype_policy, ("float32", "mixed_bfloat16"))
-        if list(self.decay_epochs) != sorted({n for n in self.decay_epochs if n > 0}):
+        epochs = self.decay_epochs
+        are_integers = isinstance(epochs, tuple | list) and all(isinstance(n, int) for n in epochs)
+        if not are_integers or list(epochs) != sorted({n for n in epochs if n > 0}):
             raise ValueError(
                 "`decay_epochs` must be a tuple of increasing positive integers, such as (60, 80). "
-                f"{checks.received('decay_epochs', self.decay_epochs)}"
+                f"{checks.received('decay_epochs', epochs)}"
             )
         unused = {"weight_decay"} if self.optimizer == "sgd" else set(SGD)
         unused |= {"warmup"} if self.schedule != "cosine" else set()

@@ -126,7 +126,7 @@ def fit(
     if settings is None:
         settings = {} if is_name else {"not_applied": BUILDING}
     images, recipe = _prepare(model, images, recipe, overrides)
-    network = create_for(model, images, recipe, checks.seed(seed)) if is_name else model
+    network = create_for(model, images, recipe, seed) if is_name else model
     preprocess = data.preprocessor(recipe.preprocessing, images.x_train)
     outputs = keras.ops.cast(network(preprocess(images.x_train[:2]), training=False), "float32")
     check_probabilities(network.name, keras.ops.convert_to_numpy(outputs), images.classes)
@@ -148,8 +148,7 @@ def fit(
     }
     distribution = Distribution(network)
     feed = Feed(images, preprocess, recipe.batch_size, distribution)
-    with distribution.scope():
-        trainee = _to_train(network, feed, recipe, seed)
+    trainee = _to_train(network, feed, recipe, seed)
     complete = _to_save(network, images, preprocess, distribution)
     out = pathlib.Path(out or f"runs/{network.name}-{images.name}").expanduser()
     with _folder_to_write(out, distribution.is_chief) as folder:
@@ -207,7 +206,7 @@ def check_can_act(overrides, late):
 
 def create_for(name, images, recipe, seed, /, **options):
     """Return the registered network for some images, built by a recipe, its weights by `seed`."""
-    keras.utils.set_random_seed(seed)
+    keras.utils.set_random_seed(checks.seed(seed))
     card = models.get(name)
     if recipe.kernel_initializer and "kernel_initializer" not in card.arguments:
         if "kernel_initializer" in inspect.signature(card.factory).parameters:
@@ -226,15 +225,18 @@ def create_for(name, images, recipe, seed, /, **options):
 
 def _to_train(network, feed, recipe, seed):
     """Return the compiled model from what a `Feed` gives to the network's probabilities."""
-    shape = feed.images.input_shape
-    augment = data.augmenter(recipe.augmentation, shape, seed)
+    shape, scope = feed.images.input_shape, feed.distribution.scope
+    with scope():
+        augment = data.augmenter(recipe.augmentation, shape, seed)
+        optimizer = from_recipe(recipe, feed.steps)
+        if any(layer.compute_dtype == "float16" for layer in network.layers):
+            optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
     first = [*feed.layers, augment] if augment else feed.layers
+    # Outside the scope: Keras fails with a model that is made and compiled in it.
     trainee = keras.Sequential([keras.Input(shape), *first, network])
-    optimizer = from_recipe(recipe, feed.steps)
-    if any(layer.compute_dtype == "float16" for layer in network.layers):
-        optimizer = keras.optimizers.LossScaleOptimizer(optimizer)
-    compile_classifier(trainee, optimizer, feed.steps_a_call)
-    optimizer.build(trainee.trainable_variables)
+    with scope():
+        compile_classifier(trainee, optimizer, feed.steps_a_call)
+        optimizer.build(trainee.trainable_variables)
     return trainee
 
 
