@@ -1,4 +1,4 @@
-"""Measurements of speed beside peers, and a comparison of accuracies.
+"""Measurements of speed beside peers, and two comparisons of accuracies.
 
 Run from a clone; `docs/benchmarks.md` lists the commands. A peer is a generator function in a
 process of its own. The processes take turns (`turns.py`), so a machine that slows down slows all.

@@ -95,9 +95,6 @@ def figure1(options):
     shared.print_saved(out)
 
 
-# Section 4
-
-
 def _chosen(searches, which):
     """Return the searches with one of the values asked for, by attribute; `None` is for all."""
     for name, wanted in which.items():
@@ -106,6 +103,9 @@ def _chosen(searches, which):
             checks.one_of(f"--{name}", value, sorted(present))
         searches = [one for one in searches if wanted is None or getattr(one, name) in wanted]
     return searches
+
+
+# Section 4
 
 
 def _add_section4(add, figure, summary):
