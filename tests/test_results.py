@@ -10,10 +10,11 @@ import shutil
 import sys
 
 import matplotlib.image
+import numpy as np
 import pytest
 from helpers import read_rows
 
-from highway_keras import results, training
+from highway_keras import data, models, results, training
 from highway_keras.cli.command import main
 from highway_keras.results import provenance
 from highway_keras.training.recipes import RECIPES, get_recipe
@@ -82,8 +83,8 @@ def recorded(monkeypatch, folder, *arguments):
 
 
 ARGUMENTS = (
-    "thin-highway-10 --dataset digits --model-set depth=4 activation=tanh --epochs 2 "
-    "--set decay=0.5 --limit 100 --seed 3"
+    "thin-highway-10 --dataset digits --model-set depth=4 activation=tanh transform_bias=-2.0 "
+    "--epochs 2 --set decay=0.5 --limit 100 --seed 3"
 )
 
 
@@ -121,6 +122,19 @@ def test_runs_as_one_row(run, tmp_path, monkeypatch):
     assert (row["n"], row["seeds"], row["epochs"]) == ("2", "3 4", "2")
     assert (row["model"], row["recipe"]) == ("thin-highway-10", "digits")
     assert row["command"] == f"{record.fit_command(settings)} --runs 2"
+
+
+def test_the_layers_of_a_network_and_its_rounded_weights(run, tmp_path, monkeypatch):
+    intact, *layers = recorded(monkeypatch, tmp_path, "section4", run)
+    assert [row["layer"] for row in layers] == ["1", "2", "3"] and intact["layer"] == "0"
+    assert {(row["searched_bias"], row["seed"]) for row in layers} == {("at -2", "3")}
+    shipped = models.load(tmp_path / "section4" / "digits-2-seed3.keras")
+    for weight, rounded in zip(
+        models.load(run).model.get_weights(), shipped.model.get_weights(), strict=True
+    ):
+        np.testing.assert_equal(rounded, weight.astype("float16").astype("float32"))
+    accuracy = training.evaluate(shipped.complete, data.load("digits")).accuracy
+    assert float(intact["test_accuracy"]) == accuracy
 
 
 def test_only_a_run_with_frozen_features_says_so(run):

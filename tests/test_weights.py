@@ -185,7 +185,8 @@ def test_packed_weights_are_rounded_and_verified(zoo):
     preprocess = data.preprocessor(("scale",), np.zeros((1, 28, 28, 1), "uint8"))
     names = list("0123456789")
     about = {"dataset": "mnist", "class_names": names, "preprocessing": ["scale"]}
-    file = pack.write_weights(NAME, "mnist", preprocess, network, about)
+    file = zoo / f"{NAME}-mnist.keras"
+    pack.write_weights(file, preprocess, network, about)
     entry = pack.add_to_index(FIRST_ENTRY, file)
     assert cards.read_index() == [entry] and models.get(NAME).weights == ("mnist",)
     halved = [w.astype("float16").astype("float32") for w in network.get_weights()]

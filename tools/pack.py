@@ -66,7 +66,8 @@ def pack(folders):
     before = evaluate(trained.complete, images).accuracy
     # The network as registered: the trained one has its recipe's dropout.
     network = models.create(name, weights=folders[0])
-    file = write_weights(name, dataset, trained.preprocess, network, trained.settings)
+    file = WEIGHTS / f"{name}-{dataset}.keras"
+    write_weights(file, trained.preprocess, network, trained.settings)
     measured = evaluate(models.load(file).complete, images)
     entry = {
         "name": name,
@@ -101,20 +102,15 @@ def check_alike(runs):
         raise ValueError("Runs must have ended and be the same but for their seeds.")
 
 
-def write_weights(name, dataset, preprocess, network, settings):
-    """Write a network and its preprocessing, their weights rounded, to the folder of weights.
-
-    Return the path of the file.
-    """
+def write_weights(file, preprocess, network, settings):
+    """Write a network and its preprocessing, their weights rounded, to a file."""
     inputs = keras.Input(network.input_shape[1:])
-    complete = keras.Sequential([inputs, preprocess, network], name=name)
+    complete = keras.Sequential([inputs, preprocess, network], name=network.name)
     with np.errstate(over="raise"):  # a weight that is too large for float16
         complete.set_weights([weight.astype(DTYPE) for weight in complete.get_weights()])
-    file = WEIGHTS / f"{name}-{dataset}.keras"
     with replacing(file) as temporary:
         models.save(temporary, complete, **settings)
         compress(temporary)
-    return file
 
 
 def add_to_index(entry, file):

@@ -29,7 +29,7 @@ from highway_keras.paper.tables import read_table
 from highway_keras.results import update_rows
 from highway_keras.results.provenance import command_line
 from highway_keras.training.machine import here
-from tools.pack import check_alike
+from tools.pack import check_alike, write_weights
 
 # Runs
 
@@ -112,7 +112,8 @@ def table(options):
 def section4(options):
     """Yield a row for each layer of the network in the folder of a run or a search.
 
-    `docs/figures2-4.md` puts the rows next to what the paper says about its own networks.
+    The network goes to `results/section4/`, its weights rounded, and the rows are those of that
+    file. `docs/figures2-4.md` puts them next to what the paper says about its own networks.
     """
     (folder,) = options.what
     run, trained = read_run(folder), models.load(folder)
@@ -126,6 +127,12 @@ def section4(options):
         start, (low, high) = best.values["transform_bias"], drawn(run, "transform_bias")
         trial = {"searched_bias": f"from {low:g} to {high:g}", "trial": best.number}
         trial["epochs"] = len(best.losses)
+    name = f"{trained.dataset}{start:.4g}-seed{run['seed']}.keras"
+    (RESULTS / "section4").mkdir(exist_ok=True)
+    write_weights(
+        RESULTS / "section4" / name, trained.preprocess, trained.model, trained.settings
+    )
+    trained = models.load(RESULTS / "section4" / name)
     images = data.load(trained.dataset, validation=0)
     where = {
         "dataset": trained.dataset,
@@ -261,7 +268,7 @@ def exports(options):
 RECORDS = {
     "accuracy": (accuracy, "accuracy", ("model", "dataset", "recipe", "epochs", "dtype_policy")),
     "curves": (curves, "training-curves", ("command", "hardware", "epoch")),
-    "section4": (section4, "analysis", ("dataset", "searched_bias", "layer")),
+    "section4": (section4, "analysis", ("dataset", "searched_bias", "seed", "layer")),
     "layers": (layers, "layers", ("model", "dataset", "layer")),
     "exports": (exports, "export", ("model", "weights", "format", "quantize")),
 }
