@@ -20,6 +20,7 @@ pytestmark = needs_populations
 SETTINGS = {"dataset": "mnist", "train_images": 100, "epochs": 2, "batch_size": 128, "seed": 0}
 SETTINGS |= {"objective": "loss", "direction": "min", "rungs": ""}
 SESSION = {"hardware": "a CPU", "versions": "python", "commit": "abc", "date": "2026-01-01"}
+SESSION |= {"seconds": 60.5}
 
 
 def write_search(folder, kind, depth, trials, **settings):
@@ -105,6 +106,7 @@ def test_drawing_leaves_tables_and_pictures(folder, tmp_path):
     scores = [1.0] + [2.0] * 9  # of the top 10; from the third on, the first epoch was the best
     assert row["top10_mean"] == np.mean(scores)
     assert row["top10_std"] == pytest.approx(np.std(scores, ddof=1))
+    assert row["search_seconds"] == 60.5
     for name in ("figure1.png", "transform-bias.png"):
         assert matplotlib.image.imread(drawn / name).std() > 0.01
     rows = [(row["kind"], row["depth"]) for row in read_rows(drawn / "figure1-top10.csv")]

@@ -150,7 +150,7 @@ class TrialResult:
 class Search:
     """The trials of one kind and depth that have ended, the best first, and their settings.
 
-    `machine` holds the hardware, versions, commits and dates of all sessions.
+    `machine` holds the seconds, hardware, versions, commits and dates of all sessions.
     """
 
     kind: str
@@ -203,5 +203,6 @@ def _read(file):
     ]
     sign = -1 if settings["direction"] == "max" else 1
     trials.sort(key=lambda trial: (math.isinf(trial.score), sign * trial.score))
-    machine = joined(content["sessions"])
+    seconds = sum(session["seconds"] for session in content["sessions"])
+    machine = {"search_seconds": seconds, **joined(content["sessions"])}
     return Search(settings["kind"], settings["depth"], settings, trials, file.parent, machine)
