@@ -17,6 +17,7 @@ from highway_keras.cli.command import parser
 from highway_keras.training.recipes import get_recipe
 from tools import figure1 as panels
 from tools.figure1 import DEPTHS, LOSSES, TRIAL
+from tools.section4 import networks
 from tools.tables import read, rows, select, shown
 
 
@@ -147,7 +148,8 @@ def figure1():
     gains = [searched[kind] / best[kind, 100] for kind in ("highway", "plain")]
     yield "They end {:.1f} and {:.1f} times below the best trials".format(*gains)
     yield f"searches kept, at {searched['highway']:.1e} and {searched['plain']:.3f}."
-    yield f"trained outside the search, ends at {final_loss('mnist', 'at -2'):.1e}."
+    losses = summed_up([layers["lesion_loss"][0] for layers in networks("mnist")[0]], ".1e")
+    yield f"trained outside the search, ends at {losses}"
 
     pairs = finals.dropna(subset="loss_400").merge(trials, on=TRIAL, suffixes=("", "_again"))
     pairs = pairs[pairs["loss_400_again"].notna() | (pairs["trial"] == "005")]
@@ -179,20 +181,28 @@ def below(trials, kind, depth, loss):
 # Figures 2 to 4
 
 
-def final_loss(dataset, start):
-    return one("analysis", "lesion_loss", dataset=dataset, searched_bias=start, layer=0)
+def summed_up(values, form):
+    """Return the mean and deviation of a value of several seeds as text; of one or two, both."""
+    texts = [format(value, form) for value in values]
+    if len(texts) < 3:
+        return " and ".join(texts)
+    return f"{np.mean(values):{form}} ± {np.std(values, ddof=1):{form}}"
 
 
-def networks(dataset):
-    """Return the layers of both networks of section 4: from the paper's start, and by a search."""
-    starts = {"mnist": "at -2", "cifar100": "at -4"}[dataset], "from -10 to -1"
-    rows_of = rows("analysis", dataset=dataset)
-    return [select(rows_of, searched_bias=start).set_index("layer") for start in starts]
+def of_networks(dataset, measure, form=".0f"):
+    """Return a measure of both networks of section 4 as text, over their seeds."""
+    texts = (summed_up(list(map(measure, seeds)), form) for seeds in networks(dataset))
+    return ", ".join(texts)
 
 
 def both(dataset, measure, form=".0f"):
-    """Return a measure of the layers of both networks as text."""
-    return listed((measure(layers[1:]) for layers in networks(dataset)), form)
+    """Return a measure of the layers of both networks, without the whole, layer 0."""
+    return of_networks(dataset, lambda layers: measure(layers[1:]), form)
+
+
+def of_whole(column, factor=1):
+    """Return a function that gives what a row of the whole network says."""
+    return lambda layers: factor * layers[column][0]
 
 
 def with_depth(column):
@@ -217,14 +227,19 @@ def routing(layers):
     return 100 * difference[:15].sum() / difference.sum()
 
 
+def raised(column, difference, factor=1):
+    """Return a function that counts the layers whose closing raises the error or the loss."""
+    return lambda layers: (layers[column] > factor * layers[column][0] + difference + 1e-9).sum()
+
+
 SECTION_4 = "mnist", "cifar100"
 
 
 def figures_2_to_4():
-    losses = [final_loss("mnist", start) for start in ("at -2", "from -10 to -1")]
-    yield "best networks start at -2, -4 | loss {:.1e}, {:.1e} |".format(*losses)
-    losses = [final_loss("cifar100", start) for start in ("at -4", "from -10 to -1")]
-    yield "| loss {:.2f}, {:.2f} | *holds in part* |".format(*losses)
+    losses = of_networks("mnist", of_whole("lesion_loss"), ".1e")
+    yield f"best networks start at -2, -4 | loss {losses} |"
+    losses = of_networks("cifar100", of_whole("lesion_loss"), ".2f")
+    yield f"| loss {losses} | *holds in part* |"
     fell = [both(name, lambda x: 100 * x["below_start"].mean()) for name in SECTION_4]
     yield "Most biases fall in training | {} % | {} % |".format(*fell)
     correlation = both("cifar100", with_depth("mean_bias"), ".2f")
@@ -235,23 +250,28 @@ def figures_2_to_4():
     yield "sparse for a sample | above 0.5: {} % | {} % |".format(*is_open)
     yield f"| {both('mnist', share('change', 15))} %; evenly: {100 * 14 / 48:.0f} %"
     yield f"| {both('cifar100', share('change', 40))} %; evenly: {100 * 39 / 48:.0f} %"
-    yield f"first 15 layers (MNIST) | {both('mnist', routing)} % of the difference"
-    yield f"(CIFAR-100) | | {both('cifar100', routing)} % in the first 15 |"
+    evenly = f"evenly: {100 * 15 / 49:.0f} %"
+    yield f"first 15 layers (MNIST) | {both('mnist', routing)} % of the difference; {evenly}"
+    yield f"(CIFAR-100) | | {both('cifar100', routing)} % in the first 15; {evenly}"
     idle = both("mnist", lambda x: 100 * (1 - x["matters"].mean()))
     unchanged = both("mnist", lambda x: 100 * (x["lesion_error"] <= 0).mean())
     yield f"are idle on MNIST | {idle} %; if any rise counts {unchanged} % |"
     yield f"hardly matter on MNIST | of these 31 matter {both('mnist', matter(14, 45))} |"
     yield f"or so matter on CIFAR-100 | | {both('cifar100', matter(0, 40))} of 40 |"
-    wrong = [100 * layers["lesion_error"][0] for layers in networks("cifar100")]
-    yield "networks for CIFAR-100 misclassify {:.0f} and {:.0f} % of".format(*wrong)
-    rises = [
-        (layers["lesion_loss"] > layers["lesion_loss"][0] + 0.001).sum()
-        for name in SECTION_4
-        for layers in networks(name)
-    ]
-    assert rises[0] == rises[1]
-    yield "in nats: {1} layers of either network for MNIST raise the loss by".format(*rises)
-    yield "more than 0.001, and {2} and {3} of those for CIFAR-100.".format(*rises)
+    wrong = of_networks("cifar100", of_whole("lesion_error", 100))
+    yield f"misclassify {wrong.replace(',', ' and')} % of their training images"
+    matter_at_all = [both(name, lambda x: x["matters"].sum()) for name in SECTION_4]
+    in_words = (text.replace(",", " and") for text in matter_at_all)
+    yield "layers, {} matter on MNIST, {} on CIFAR".format(*in_words)
+    thresholds = {
+        "the error at all": raised("lesion_error", 0),
+        "the error by more than 0.1 points": raised("lesion_error", 0.001),
+        "the error by more than half a point": raised("lesion_error", 0.005),
+        "the loss by more than 0.001 nats": raised("lesion_loss", 0.001),
+        "the loss by more than a tenth of it": raised("lesion_loss", 0, 1.1),
+    }
+    for text, count in thresholds.items():
+        yield f"| {text} | {of_networks('mnist', count)} | {of_networks('cifar100', count)} |"
     for letter, images in (("A", "10,000"), ("B", "2,000")):
         errors = 100 * rows("layers", model=f"highway-{letter.lower()}")["lesion_error"]
         closed = f"{errors[1:].min():.2f} to {errors[1:].max():.2f}"

@@ -129,9 +129,7 @@ def section4(options):
         trial["epochs"] = len(best.losses)
     name = f"{trained.dataset}{start:.4g}-seed{run['seed']}.keras"
     (RESULTS / "section4").mkdir(exist_ok=True)
-    write_weights(
-        RESULTS / "section4" / name, trained.preprocess, trained.model, trained.settings
-    )
+    write_weights(RESULTS / "section4" / name, trained.preprocess, trained.model, trained.settings)
     trained = models.load(RESULTS / "section4" / name)
     images = data.load(trained.dataset, validation=0)
     where = {
