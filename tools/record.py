@@ -155,7 +155,7 @@ def search_command(run, trials):
     return command_line(
         *("highway-keras", "search"),
         **{name: run[name] for name in settings},
-        **{name: drawn(run, name) for name in ranges},
+        **{name: drawn(run, name) for name in ranges if f"space.{name}" in run},
         trials=trials,
         rungs=run["rungs"].split() or None,
     )
