@@ -14,13 +14,23 @@ DRAWS = 10_000
 
 
 def read():
-    """Return the trials of the long searches, as far as each was trained; one row each."""
-    searches, continued = (
-        pd.read_csv(RESULTS / f"figure1-{name}.csv", dtype={"trial": str})
-        for name in ("long", "continued")
-    )
+    """Return the trials of the long searches, as far as each was trained; one row each.
+
+    `rates` names the range of rates: plain networks of 50 and 100 layers were searched in two.
+    """
+    usual, continued, low = map(_read, ("long", "continued", "low-rates"))
     continued = continued[continued["label"].isna()]  # others differ from the trial
-    return pd.concat([continued, searches]).drop_duplicates(TRIAL, ignore_index=True)
+    usual = pd.concat([continued, usual]).drop_duplicates(TRIAL)
+    return pd.concat({"usual": usual, "low": low}, names=["rates", "row"]).reset_index()
+
+
+def with_finals(trials):
+    """Return trials and the trainings of the same settings outside the searches."""
+    return pd.concat([trials, _read("finals")], ignore_index=True)
+
+
+def _read(name):
+    return pd.read_csv(RESULTS / f"figure1-{name}.csv", dtype={"trial": str})
 
 
 def lowest(trials, epoch):
@@ -30,17 +40,18 @@ def lowest(trials, epoch):
 
 
 def epoch_10(trials):
-    """Return the mean loss of the ten best at epoch 10 of all 100 trials, by kind and depth.
+    """Return the mean loss of the ten best of all trials at epoch 10, by kind and depth.
 
     The index also has ratios, such as "plain 100 / plain 10". `low` and `high` are 95 % of a
-    bootstrap, which draws the same trials for all kinds and depths: they share hyperparameters.
+    bootstrap, which draws the same trials for all kinds, depths and ranges of rates: they share
+    hyperparameters.
     """
     drawn = np.random.default_rng(0).integers(0, 100, (DRAWS, 100))
     means = {}
     for (kind, depth), group in trials.sort_values("trial").groupby(["kind", "depth"]):
-        losses = lowest(group, 10).to_numpy()
-        of_draws = np.vstack([losses, losses[drawn]])
-        means[f"{kind} {depth}"] = np.sort(of_draws)[:, :TOP].mean(axis=1)  # all, then each draw
+        by_range = [lowest(one, 10) for _, one in group.groupby("rates")]
+        losses = np.column_stack(by_range)[np.vstack([range(100), drawn])]  # all, then each draw
+        means[f"{kind} {depth}"] = np.sort(losses.reshape(1 + DRAWS, -1))[:, :TOP].mean(axis=1)
     pairs = [(f"{kind} 100", f"{kind} 10") for kind in KINDS]
     pairs += [(f"plain {depth}", f"highway {depth}") for depth in DEPTHS]
     means |= {f"{one} / {other}": means[one] / means[other] for one, other in pairs}
@@ -60,7 +71,7 @@ def epoch_400(trials):
 def draw_epoch_10():
     """Draw all trials after 10 epochs: the best ones, and the mean of the ten best."""
     trials = read()
-    figure, axes = _panels(trials, 10, "ten best of 100, all 60,000 images")
+    figure, axes = _panels(trials, 10, "ten best trials, all 60,000 images")
     means = epoch_10(trials)
     for kind in KINDS:
         rows = means.loc[[f"{kind} {depth}" for depth in DEPTHS]]
@@ -74,7 +85,7 @@ def draw_epoch_10():
 def draw_epoch_400():
     """Draw the trials with 400 epochs: the best ones, and those that led at the last rung."""
     trials = read()
-    figure, axes = _panels(trials, 400, "ten that led at the last rung; filled: mean")
+    figure, axes = _panels(with_finals(trials), 400, "ten that led at the last rung; filled: mean")
     for (kind, depth), losses in epoch_400(trials).items():
         shift, mark, color = (-1, "o", 0) if kind == "highway" else (1, "s", 1)
         ends = losses[np.isfinite(losses)]
