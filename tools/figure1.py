@@ -21,7 +21,9 @@ def read():
     usual, continued, low = map(_read, ("long", "continued", "low-rates"))
     continued = continued[continued["label"].isna()]  # others differ from the trial
     usual = pd.concat([continued, usual]).drop_duplicates(TRIAL)
-    return pd.concat({"usual": usual, "low": low}, names=["rates", "row"]).reset_index()
+    trials = pd.concat([usual, low], ignore_index=True)
+    rates = pd.Series(["usual"] * len(usual) + ["low"] * len(low), name="rates")
+    return pd.concat([rates, trials], axis=1)
 
 
 def with_finals(trials):
