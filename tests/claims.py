@@ -107,26 +107,20 @@ def figure1():
     rises = [epoch_10().loc[f"{kind} 100 / {kind} 10"] for kind in ("plain", "highway")]
     yield "plain networks rises {:.1f} times (95 %: {:.1f} to {:.1f}), that".format(*rises[0])
     yield "highway networks {:.2f} times ({:.2f} to {:.2f}).".format(*rises[1])
-    yield f"perform as 10 and 20 | epoch 10: {tens('highway')} | 100 a depth |"
+    yield f"perform as well as 10 and 20 | epoch 10: {tens('highway')} | 100 a depth |"
     counts = listed(trials[trials["kind"] == "plain"].groupby("depth").size())
     yield f"networks rises with depth | epoch 10: {tens('plain')} | {counts} |"
     deep = usual[(usual["kind"] == "plain") & (usual["depth"] == 100)]
     without = panels.lowest(deep, 10).nsmallest(10).mean()
     yield f"at 100 layers is {without:.3f}, not {epoch_10().loc['plain 100', 'mean']:.3f}."
     diverged = np.isinf(panels.lowest(trials, 10)).groupby([trials["kind"], trials["depth"]]).sum()
-    yield f"{diverged.min()} to {diverged.max()} of them diverged."
+    yield f"At each point, {diverged.min()} to {diverged.max()} trials diverged."
 
     settings = usual[usual["kind"] == "highway"].sort_values("depth").groupby("trial")
     first, second = (panels.lowest(settings.get_group(trial), 400) for trial in ("025", "023"))
-    losses = listed(first, ".1e")
-    yield f"one setting | [trial 025](#after-400-epochs): {losses} | 1 a depth ‡ |"
-    yield f"highway trial 025 | {losses.replace(', ', ' | ')} |"
+    yield f"the same after 400 epochs, trial 025 | {listed(first, '.1e')} | 1 a depth |"
     spreads = [100 * (ends.max() / ends.min() - 1) for ends in (first, second)]
-    yield "with losses within {:.0f} and {:.0f} %.".format(*spreads)
-    yield (
-        f"the winner at 50 layers, within {spreads[0]:.0f} %, and 023, "
-        f"between {second.min():.1e} and {second.max():.1e}. No plain setting did."
-    )
+    yield "one varies by {:.0f} %, the other by {:.0f} %.".format(*spreads)
 
     ended = panels.with_finals(trials).dropna(subset="loss_400")
     scores = ended.groupby(["kind", "depth"])["score"]
@@ -134,52 +128,44 @@ def figure1():
     rises = [best[kind, 100] / best[kind, 10] for kind in ("plain", "highway")]
     yield "plain networks rises {:,.0f} times, that of highway networks {:.1f}".format(*rises)
     bests = listed(best["highway"], ".1e")
-    yield f"after 400 epochs, best trial | {bests} | {listed(counts['highway'])} † ‡ |"
+    yield f"after 400 epochs, lowest loss | {bests} | {listed(counts['highway'])} |"
     highway, plain = best["highway", 100], best["plain", 100]
     ratio = f"{highway:.1e}, {plain:.3f}: {plain / highway:.0f} times"
-    ratio += f"; worst highway, best plain: {plain / worst['highway', 100]:.0f} times"
-    finished = f"{counts['highway', 100]}, {counts['plain', 100]} † ‡"
-    yield f"times below plain | best of each: {ratio} | {finished} | *holds* |"
+    finished = f"{counts['highway', 100]}, {counts['plain', 100]}"
+    yield f"below the best plain one | 400 epochs: {ratio} | {finished} | *holds* |"
+    yield f"layers is {plain / worst['highway', 100]:.0f} times below it."
+    yield f"loss is {highway / best['highway', 20]:.1f} times higher at 100 layers than at 20."
     ends = f"{best['plain', 10]:.1e} beside {best['highway', 10]:.1e}"
-    yield f"network ends below the best highway network, at {ends}."
+    yield f"At 10 layers plain networks end lower,** at {ends};"
     ends = [scores.get_group(("plain", depth)) for depth in (10, 20)]
-    lowest_ends = "; ".join(f"{losses.min():.1e}" for losses in ends)
-    shares = "; ".join(f"{(losses < 1e-4).sum()} of {len(losses)}" for losses in ends)
-    yield f"10 and 20 layers end below 1e-4 | {lowest_ends} | {shares} † |"
+    lowest_ends = ", ".join(f"{losses.min():.1e}" for losses in ends)
+    shares = ", ".join(f"{(losses < 1e-4).sum()} of {len(losses)}" for losses in ends)
+    yield f"20 layers end below 1e-4 | 400 epochs: {lowest_ends} | {shares} |"
     first = {kind: [below(trials, kind, depth, 0.01) for depth in DEPTHS] for kind in panels.KINDS}
-    epochs = f"after {listed(first['highway'])} epochs; plain: {listed(first['plain'])}"
-    yield f"first trial below 0.01: {epochs} |"
+    yield f"first epoch below 0.01: {listed(first['highway'])}; plain: {listed(first['plain'])} |"
     losses = [epoch("thin-highway-100", number, "depth=1000", "loss") for number in (1, 5)]
-    yield "1000 layers | [{:.2f} to {:.2f}](benchmarks.md#depth) in 5 epochs |".format(*losses)
+    yield "1000 layers | [{:.2f} to {:.2f}](benchmarks.md#depth) in 5 epochs of".format(*losses)
 
-    ended, finished = panels.epoch_400(trials), []
-    for kind in panels.KINDS:
-        ten = [ended[kind, depth] for depth in DEPTHS]
-        cells = [summed_up(ends, ".1e") if np.isfinite(ends).all() else "" for ends in ten]
-        yield f"| {kind}, the ten that led | {' | '.join(cells)} |".replace("  ", " ")
-        finished.append(f"{listed(np.isfinite(ends).sum() for ends in ten)} ({kind})")
-    yield f"rung, those that finished: {', '.join(finished)}."
     long = rows("figure1-long")
     searched = long[long["depth"] == 100].groupby("kind")["score"].min()
     deepest = usual[usual["depth"] == 100].groupby("kind")["score"].min()
     gains = [searched[kind] / deepest[kind] for kind in ("highway", "plain")]
-    yield "They end {:.1f} and {:.1f} times below the best trials".format(*gains)
-    yield f"searches kept, at {searched['highway']:.1e} and {searched['plain']:.3f}."
+    yield "end {:.1f} and {:.1f} times below the best that their".format(*gains)
     losses = summed_up([layers["lesion_loss"][0] for layers in networks("mnist")[0]], ".1e")
-    yield f"trained outside the search, ends at {losses}"
+    yield f"outside the drawn settings](figures2-4.md) ends at {losses}"
 
     pairs = finals.dropna(subset="loss_400").merge(usual, on=TRIAL, suffixes=("", "_again"))
     pairs = pairs[pairs["loss_400_again"].notna() | (pairs["trial"] == "005")]
     factors = pairs["score"] / pairs["score_again"]
     *eight, ninth = np.sort(np.maximum(factors, 1 / factors))
     assert len(eight) == 8
-    yield f"eight differ by factors of {eight[0]:.2f} to {eight[-1]:.2f}, one plain network of"
-    yield f"one plain network of 100 layers, 005, by {ninth:.0f}."
+    yield f"eight differ by factors of {eight[0]:.2f} to {eight[-1]:.2f}. The ninth is plain 005"
+    yield f"its other training ended {ninth:.0f} times higher."
     starts = long[(long["kind"] == "highway") & (long["transform_bias"] > -3)].groupby("depth")
     diverged = starts["score"].agg(lambda scores: scores.isna().sum())
     sizes, ends = starts.size(), starts["loss_400"].count()
     yield (
-        f"Of the {sizes[10]} highway settings that start above -3, {listed(diverged)} diverged, "
+        f"{sizes[10]} highway settings start there: {listed(diverged)} diverged, "
         f"and {listed(ends)} finished."
     )
 

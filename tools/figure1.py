@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.measurements import RESULTS
-from highway_keras.plots import COLORS, KIND_STYLES, plot_figure1
+from highway_keras.plots import KIND_STYLES, MUTED, plot_figure1
 
 DEPTHS, KINDS, TOP = (10, 20, 50, 100), ("highway", "plain"), 10
 TRIAL = ["kind", "depth", "trial"]
@@ -85,13 +85,15 @@ def draw_epoch_10():
 
 
 def draw_epoch_400():
-    """Draw the trials with 400 epochs: the best ones, and those that led at the last rung."""
+    """Draw trainings of 400 epochs: the lowest loss, and the trials that led at the last rung."""
     trials = read()
-    figure, axes = _panels(with_finals(trials), 400, "ten that led at the last rung; filled: mean")
+    title = "ten that led at the last rung; filled: their mean"
+    figure, axes = _panels(with_finals(trials), 400, title)
+    figure.axes[0].set(title="training with the lowest loss")
     for (kind, depth), losses in epoch_400(trials).items():
-        shift, mark, color = (-1, "o", 0) if kind == "highway" else (1, "s", 1)
+        shift, mark, color = (-1, "o", "k") if kind == "highway" else (1, "s", MUTED)
         ends = losses[np.isfinite(losses)]
-        style = {"color": COLORS[color], "ls": ""}
+        style = {"color": color, "ls": ""}
         axes.plot([depth + shift] * len(ends), ends, mark, ms=4, mfc="none", **style)
         # The mean of ten only: without those that a rung stopped it would not be theirs.
         mean = ends.mean() if len(ends) == TOP else np.nan

@@ -21,6 +21,7 @@ from benchmarks.measurements import RESULTS, ROOT
 from highway_keras import models, results
 from highway_keras.results import DIVERGED
 from highway_keras.util.files import write_text
+from tools import figure1
 
 BLOCK = re.compile(r"<!-- table: (\w+) -->\n(.*?)<!-- end -->", re.DOTALL)
 
@@ -116,6 +117,26 @@ def trained():
 def percent(card, dataset):
     """Return the test accuracy of a network with its weights for a data set."""
     return 100 * card.weights_entry(dataset)["accuracy"]
+
+
+def figure1_400():
+    """What trainings of 400 epochs have come to, by depth."""
+    trials = figure1.read()
+    ended = figure1.with_finals(trials).dropna(subset="loss_400").groupby(["kind", "depth"])
+    leaders, lowest = figure1.epoch_400(trials), figure1.lowest(trials, 400)
+    yield "after 400 epochs | 10 layers | 20 | 50 | 100"
+    yield "--- | ---: | ---: | ---: | ---:"
+    for kind in figure1.KINDS:
+        groups = [ended.get_group((kind, depth))["score"] for depth in figure1.DEPTHS]
+        yield f"**{kind}**: trainings | {' | '.join(str(len(losses)) for losses in groups)}"
+        yield f"lowest loss | {' | '.join(f'{losses.min():.1e}' for losses in groups)}"
+        ten = [leaders[kind, depth] for depth in figure1.DEPTHS]
+        means = (f"{e.mean():.1e} ± {e.std():.1e}" if e.max() < math.inf else "" for e in ten)
+        yield f"the ten that led at the last rung | {' | '.join(means)}"
+        for trial in ("025", "023") if kind == "highway" else ():
+            is_setting = (trials["kind"] == kind) & (trials["trial"] == trial)
+            losses = lowest[is_setting].groupby(trials["depth"]).min()
+            yield f"trial {trial} | {' | '.join(f'{loss:.1e}' for loss in losses)}"
 
 
 def transfer():
