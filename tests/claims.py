@@ -68,6 +68,8 @@ def readme():
     yield f"training step of 128 images takes {milliseconds:.0f} ms on 2 CPU"
     yield f"train as well as 10, 20](docs/figure1.md) | loss {tens('highway')} at"
     yield f"train worse with depth](docs/figure1.md) | loss {tens('plain')} at"
+    matter_at_all = [both(name, lambda layers: layers["matters"].sum()) for name in SECTION_4]
+    yield "| of 49: {} on MNIST, {} on CIFAR-100 |".format(*matter_at_all)
     mnist = [accuracies(f"mnist-highway-{width}", "modern") for width in (16, 32)]
     counts = listed(map(len, mnist))
     yield f"99.40, 99.54 % | {', '.join(map(summary, mnist))} | {counts} |"
