@@ -79,7 +79,7 @@ def readme():
     yield "89.01, 91.61 % | Muon: {}, {}; SGD: lower |".format(*muon[:2])
     ahead_of_fitnets = *beside_fitnet("a", "muon"), *beside_fitnet("b", "modern")
     yield "| A: {:.1f} ± {:.1f} points (Muon); B: {:.1f} (SGD) |".format(*ahead_of_fitnets)
-    ended = panels.with_finals(panels.read()).dropna(subset="loss_400")
+    ended = panels.trainings().dropna(subset="loss_400")
     ended = ended.groupby(["kind", "depth"])["score"].min()
     bests = [ended["highway", depth] for depth in (10, 50, 100)]
     assert f"{bests[1]:.1e}" == f"{bests[2]:.1e}"
@@ -118,14 +118,15 @@ def figure1():
     diverged = np.isinf(panels.lowest(trials, 10)).groupby([trials["kind"], trials["depth"]]).sum()
     yield f"At each point, {diverged.min()} to {diverged.max()} trials diverged."
 
-    settings = usual[usual["kind"] == "highway"].sort_values("depth").groupby("trial")
+    ended = panels.to_the_end(trials)
+    settings = ended[ended["kind"] == "highway"].sort_values("depth").groupby("trial")
     first, second = (panels.lowest(settings.get_group(trial), 400) for trial in ("025", "023"))
     yield f"the same after 400 epochs, trial 025 | {listed(first, '.1e')} | 1 a depth |"
     spreads = [100 * (ends.max() / ends.min() - 1) for ends in (first, second)]
     yield "one varies by {:.0f} %, the other by {:.0f} %.".format(*spreads)
 
-    ended = panels.with_finals(trials).dropna(subset="loss_400")
-    scores = ended.groupby(["kind", "depth"])["score"]
+    finished = panels.trainings().dropna(subset="loss_400")
+    scores = finished.groupby(["kind", "depth"])["score"]
     best, worst, counts = scores.min(), scores.max(), scores.size()
     rises = [best[kind, 100] / best[kind, 10] for kind in ("plain", "highway")]
     yield "plain networks rises {:,.0f} times, that of highway networks {:.1f}".format(*rises)
@@ -133,8 +134,8 @@ def figure1():
     yield f"after 400 epochs, lowest loss | {bests} | {listed(counts['highway'])} |"
     highway, plain = best["highway", 100], best["plain", 100]
     ratio = f"{highway:.1e}, {plain:.3f}: {plain / highway:.0f} times"
-    finished = f"{counts['highway', 100]}, {counts['plain', 100]}"
-    yield f"below the best plain one | 400 epochs: {ratio} | {finished} | *holds* |"
+    runs = f"{counts['highway', 100]}, {counts['plain', 100]}"
+    yield f"below the best plain one | 400 epochs: {ratio} | {runs} | *holds* |"
     yield f"layers is {plain / worst['highway', 100]:.0f} times below it."
     yield f"loss is {highway / best['highway', 20]:.1f} times higher at 100 layers than at 20."
     ends = f"{best['plain', 10]:.1e} beside {best['highway', 10]:.1e}"
@@ -143,20 +144,21 @@ def figure1():
     lowest_ends = ", ".join(f"{losses.min():.1e}" for losses in ends)
     shares = ", ".join(f"{(losses < 1e-4).sum()} of {len(losses)}" for losses in ends)
     yield f"20 layers end below 1e-4 | 400 epochs: {lowest_ends} | {shares} |"
-    first = {kind: [below(trials, kind, depth, 0.01) for depth in DEPTHS] for kind in panels.KINDS}
+    every = panels.trainings()
+    first = {kind: [below(every, kind, depth, 0.01) for depth in DEPTHS] for kind in panels.KINDS}
     yield f"first epoch below 0.01: {listed(first['highway'])}; plain: {listed(first['plain'])} |"
     losses = [epoch("thin-highway-100", number, "depth=1000", "loss") for number in (1, 5)]
     yield "1000 layers | [{:.2f} to {:.2f}](benchmarks.md#depth) in 5 epochs of".format(*losses)
 
     long = rows("figure1-long")
     searched = long[long["depth"] == 100].groupby("kind")["score"].min()
-    deepest = usual[usual["depth"] == 100].groupby("kind")["score"].min()
+    deepest = ended[ended["depth"] == 100].groupby("kind")["score"].min()
     gains = [searched[kind] / deepest[kind] for kind in ("highway", "plain")]
     yield "end {:.1f} and {:.1f} times below the best that their".format(*gains)
     losses = summed_up([layers["lesion_loss"][0] for layers in networks("mnist")[0]], ".1e")
     yield f"outside the drawn settings](figures2-4.md) ends at {losses}"
 
-    pairs = finals.dropna(subset="loss_400").merge(usual, on=TRIAL, suffixes=("", "_again"))
+    pairs = finals.dropna(subset="loss_400").merge(ended, on=TRIAL, suffixes=("", "_again"))
     pairs = pairs[pairs["loss_400_again"].notna() | (pairs["trial"] == "005")]
     factors = pairs["score"] / pairs["score_again"]
     *eight, ninth = np.sort(np.maximum(factors, 1 / factors))

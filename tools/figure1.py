@@ -14,21 +14,31 @@ DRAWS = 10_000
 
 
 def read():
-    """Return the trials of the long searches, as far as each was trained; one row each.
+    """Return the trials of the long searches, one row each.
 
     `rates` names the range of rates: plain networks of 50 and 100 layers were searched in two.
     """
-    usual, continued, low = map(_read, ("long", "continued", "low-rates"))
-    continued = continued[continued["label"].isna()]  # others differ from the trial
-    usual = pd.concat([continued, usual]).drop_duplicates(TRIAL)
+    usual, low = map(_read, ("long", "low-rates"))
     trials = pd.concat([usual, low], ignore_index=True)
     rates = pd.Series(["usual"] * len(usual) + ["low"] * len(low), name="rates")
     return pd.concat([rates, trials], axis=1)
 
 
-def with_finals(trials):
-    """Return trials and the trainings of the same settings outside the searches."""
-    return pd.concat([trials, _read("finals")], ignore_index=True)
+def trained_on():
+    """Return the trials that a rung stopped and that were trained from the start to the end."""
+    trials = _read("continued")
+    return trials[trials["label"].isna()]  # others differ from the trial
+
+
+def to_the_end(trials):
+    """Return the trials at the usual rates, those that were trained on in their place."""
+    usual = trials[trials["rates"] == "usual"]
+    return pd.concat([trained_on(), usual]).drop_duplicates(TRIAL, ignore_index=True)
+
+
+def trainings():
+    """Return all trainings of the drawn settings, also those outside the searches."""
+    return pd.concat([read(), trained_on(), _read("finals")], ignore_index=True)
 
 
 def _read(name):
@@ -67,10 +77,12 @@ def epoch_400(trials):
     Trials at low rates are left out: among those that led at the rung, they end higher.
     """
     losses = {}
+    ended = to_the_end(trials).set_index(TRIAL)
     trials = trials[trials["score"].notna() & (trials["rates"] == "usual")]
     for (kind, depth), group in trials.groupby(["kind", "depth"]):
         order = lowest(group, LAST_RUNG[depth]).argsort(kind="stable")
-        losses[kind, depth] = lowest(group.iloc[order[:TOP]], 400)
+        leaders = group.iloc[order[:TOP]].set_index(TRIAL).index
+        losses[kind, depth] = lowest(ended.loc[leaders], 400)
     return losses
 
 
@@ -92,7 +104,7 @@ def draw_epoch_400():
     """Draw trainings of 400 epochs: the lowest loss, and the trials that led at the last rung."""
     trials = read()
     title = "ten that led at the last rung; filled: their mean"
-    figure, axes = _panels(with_finals(trials), 400, title)
+    figure, axes = _panels(trainings(), 400, title)
     figure.axes[0].set(title="training with the lowest loss")
     for (kind, depth), losses in epoch_400(trials).items():
         shift, mark, color = (-1, "o", "k") if kind == "highway" else (1, "s", MUTED)

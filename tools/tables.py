@@ -121,9 +121,9 @@ def percent(card, dataset):
 
 def figure1_400():
     """What trainings of 400 epochs have come to, by depth."""
-    trials = figure1.read()
-    ended = figure1.with_finals(trials).dropna(subset="loss_400").groupby(["kind", "depth"])
-    leaders, lowest = figure1.epoch_400(trials), figure1.lowest(trials, 400)
+    trials = figure1.to_the_end(figure1.read())
+    ended = figure1.trainings().dropna(subset="loss_400").groupby(["kind", "depth"])
+    leaders, lowest = figure1.epoch_400(figure1.read()), figure1.lowest(trials, 400)
     yield "after 400 epochs | 10 layers | 20 | 50 | 100"
     yield "--- | ---: | ---: | ---: | ---:"
     for kind in figure1.KINDS:
