@@ -128,6 +128,9 @@ def figure1():
     finished = panels.trainings().dropna(subset="loss_400")
     scores = finished.groupby(["kind", "depth"])["score"]
     best, worst, counts = scores.min(), scores.max(), scores.size()
+    led = {case: losses.mean() for case, losses in panels.epoch_400(trials).items()}
+    rises = [led[kind, 20] / led[kind, 10] for kind in ("highway", "plain")]
+    yield "end {:.1f} times higher at 20 layers than at 10, plain ones {:.1f} times.".format(*rises)
     rises = [best[kind, 100] / best[kind, 10] for kind in ("plain", "highway")]
     yield "plain networks rises {:,.0f} times, that of highway networks {:.1f}".format(*rises)
     bests = listed(best["highway"], ".1e")
