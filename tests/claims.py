@@ -17,7 +17,6 @@ from highway_keras.cli.command import parser
 from highway_keras.training.recipes import get_recipe
 from tools import figure1 as panels
 from tools.figure1 import DEPTHS, LOSSES, TRIAL
-from tools.section4 import networks
 from tools.tables import read, rows, select, shown
 
 
@@ -40,10 +39,11 @@ def listed(values, form=""):
     return ", ".join(shown(value, form) for value in values)
 
 
-def summary(percent):
-    if len(percent) < 3:
-        return listed(percent, ".2f")
-    return f"{percent.mean():.2f} ± {percent.std():.2f}"
+def summary(values, form=".2f"):
+    """Return the mean and deviation of several runs as text; of one or two, their values."""
+    if len(values) < 3:
+        return listed(values, form)
+    return f"{values.mean():{form}} ± {values.std():{form}}"
 
 
 def welch(a, b):
@@ -68,7 +68,7 @@ def readme():
     yield f"training step of 128 images takes {milliseconds:.0f} ms on 2 CPU"
     yield f"train as well as 10, 20](docs/figure1.md) | loss {tens('highway')} at"
     yield f"train worse with depth](docs/figure1.md) | loss {tens('plain')} at"
-    matter_at_all = [both(name, lambda layers: layers["matters"].sum()) for name in SECTION_4]
+    matter_at_all = [both(name, matter(0, 49)) for name in SECTION_4]
     yield "| of 49: {} on MNIST, {} on CIFAR-100 |".format(*matter_at_all)
     mnist = [accuracies(f"mnist-highway-{width}", "modern") for width in (16, 32)]
     counts = listed(map(len, mnist))
@@ -105,7 +105,7 @@ def tens(kind):
 
 def figure1():
     trials, finals = panels.read(), rows("figure1-finals")
-    usual = trials[trials["rates"] == "usual"]
+    usual = trials.loc["usual"]
     rises = [epoch_10().loc[f"{kind} 100 / {kind} 10"] for kind in ("plain", "highway")]
     yield "plain networks rises {:.1f} times (95 %: {:.1f} to {:.1f}), that".format(*rises[0])
     yield "highway networks {:.2f} times ({:.2f} to {:.2f}).".format(*rises[1])
@@ -118,17 +118,17 @@ def figure1():
     diverged = np.isinf(panels.lowest(trials, 10)).groupby([trials["kind"], trials["depth"]]).sum()
     yield f"At each point, {diverged.min()} to {diverged.max()} trials diverged."
 
-    ended = panels.to_the_end(trials)
-    settings = ended[ended["kind"] == "highway"].sort_values("depth").groupby("trial")
-    first, second = (panels.lowest(settings.get_group(trial), 400) for trial in ("025", "023"))
+    ended = panels.to_the_end()
+    ends = panels.lowest(ended, 400)
+    first, second = (ends.loc["highway", list(DEPTHS), trial] for trial in ("025", "023"))
     yield f"the same after 400 epochs, trial 025 | {listed(first, '.1e')} | 1 a depth |"
     spreads = [100 * (ends.max() / ends.min() - 1) for ends in (first, second)]
     yield "one varies by {:.0f} %, the other by {:.0f} %.".format(*spreads)
 
-    finished = panels.trainings().dropna(subset="loss_400")
-    scores = finished.groupby(["kind", "depth"])["score"]
+    every = panels.trainings()
+    scores = every.dropna(subset="loss_400").groupby(["kind", "depth"])["score"]
     best, worst, counts = scores.min(), scores.max(), scores.size()
-    led = {case: losses.mean() for case, losses in panels.epoch_400(trials).items()}
+    led = {case: losses.mean() for case, losses in panels.epoch_400().items()}
     rises = [led[kind, 20] / led[kind, 10] for kind in ("highway", "plain")]
     yield "end {:.1f} times higher at 20 layers than at 10, plain ones {:.1f} times.".format(*rises)
     rises = [best[kind, 100] / best[kind, 10] for kind in ("plain", "highway")]
@@ -147,18 +147,16 @@ def figure1():
     lowest_ends = ", ".join(f"{losses.min():.1e}" for losses in ends)
     shares = ", ".join(f"{(losses < 1e-4).sum()} of {len(losses)}" for losses in ends)
     yield f"20 layers end below 1e-4 | 400 epochs: {lowest_ends} | {shares} |"
-    every = panels.trainings()
     first = {kind: [below(every, kind, depth, 0.01) for depth in DEPTHS] for kind in panels.KINDS}
     yield f"first epoch below 0.01: {listed(first['highway'])}; plain: {listed(first['plain'])} |"
     losses = [epoch("thin-highway-100", number, "depth=1000", "loss") for number in (1, 5)]
     yield "1000 layers | [{:.2f} to {:.2f}](benchmarks.md#depth) in 5 epochs of".format(*losses)
 
-    long = rows("figure1-long")
-    searched = long[long["depth"] == 100].groupby("kind")["score"].min()
-    deepest = ended[ended["depth"] == 100].groupby("kind")["score"].min()
+    searched = usual[usual["depth"] == 100].groupby("kind")["score"].min()
+    deepest = ended.xs(100, level="depth").groupby("kind")["score"].min()
     gains = [searched[kind] / deepest[kind] for kind in ("highway", "plain")]
     yield "end {:.1f} and {:.1f} times below the best that their".format(*gains)
-    losses = summed_up([layers["lesion_loss"][0] for layers in networks("mnist")[0]], ".1e")
+    losses = summary(pd.Series(map(of_whole("lesion_loss"), networks("mnist")[0])), ".1e")
     yield f"outside the drawn settings](figures2-4.md) ends at {losses}"
 
     pairs = finals.dropna(subset="loss_400").merge(ended, on=TRIAL, suffixes=("", "_again"))
@@ -168,7 +166,8 @@ def figure1():
     assert len(eight) == 8
     yield f"eight differ by factors of {eight[0]:.2f} to {eight[-1]:.2f}. The ninth is plain 005"
     yield f"its other training ended {ninth:.0f} times higher."
-    starts = long[(long["kind"] == "highway") & (long["transform_bias"] > -3)].groupby("depth")
+    is_open = (usual["kind"] == "highway") & (usual["transform_bias"] > -3)
+    starts = usual[is_open].groupby("depth")
     diverged = starts["score"].agg(lambda scores: scores.isna().sum())
     sizes, ends = starts.size(), starts["loss_400"].count()
     yield (
@@ -187,17 +186,24 @@ def below(trials, kind, depth, loss):
 # Figures 2 to 4
 
 
-def summed_up(values, form):
-    """Return the mean and deviation of a value of several seeds as text; of one or two, both."""
-    texts = [format(value, form) for value in values]
-    if len(texts) < 3:
-        return " and ".join(texts)
-    return f"{np.mean(values):{form}} ± {np.std(values, ddof=1):{form}}"
+# Of each data set two networks: from the paper's start, and from the start that a search chose.
+# The first network of a search was trained in it, others are trained by `fit`.
+STARTS = {
+    "mnist": (["at -2"], ["from -10 to -1", "at -5.32"]),
+    "cifar100": (["at -4"], ["from -10 to -1", "at -5.116"]),
+}
+
+
+def networks(dataset):
+    """Return both networks of section 4, each as a list of its layers, one table a seed."""
+    analyzed = rows("analysis", dataset=dataset)
+    pair = (analyzed[analyzed["searched_bias"].isin(starts)] for starts in STARTS[dataset])
+    return [[seed.set_index("layer") for _, seed in one.groupby("seed")] for one in pair]
 
 
 def of_networks(dataset, measure, form=".0f"):
     """Return a measure of both networks of section 4 as text, over their seeds."""
-    texts = (summed_up(list(map(measure, seeds)), form) for seeds in networks(dataset))
+    texts = (summary(pd.Series(map(measure, seeds)), form) for seeds in networks(dataset))
     return ", ".join(texts)
 
 
@@ -235,7 +241,7 @@ def routing(layers):
 
 def raised(column, difference, factor=1):
     """Return a function that counts the layers whose closing raises the error or the loss."""
-    return lambda layers: (layers[column] > factor * layers[column][0] + difference + 1e-9).sum()
+    return lambda layers: (layers[column] > factor * layers[column][0] + difference).sum()
 
 
 SECTION_4 = "mnist", "cifar100"
@@ -266,7 +272,7 @@ def figures_2_to_4():
     yield f"or so matter on CIFAR-100 | | {both('cifar100', matter(0, 40))} of 40 |"
     wrong = of_networks("cifar100", of_whole("lesion_error", 100))
     yield f"misclassify {wrong.replace(',', ' and')} % of their training images"
-    matter_at_all = [both(name, lambda x: x["matters"].sum()) for name in SECTION_4]
+    matter_at_all = [both(name, matter(0, 49)) for name in SECTION_4]
     in_words = (text.replace(",", " and") for text in matter_at_all)
     yield "layers, {} matter on MNIST, {} on CIFAR".format(*in_words)
     thresholds = {

@@ -1,5 +1,7 @@
 """Figure 1 from its rows: the numbers of docs/figure1.md, and both of its pictures."""
 
+import functools
+
 import numpy as np
 import pandas as pd
 
@@ -16,31 +18,30 @@ DRAWS = 10_000
 def read():
     """Return the trials of the long searches, one row each.
 
-    `rates` names the range of rates: plain networks of 50 and 100 layers were searched in two.
+    The index begins with their range of rates, "usual" or "low": plain networks of 50 and 100
+    layers were searched in both.
     """
-    usual, low = map(_read, ("long", "low-rates"))
-    trials = pd.concat([usual, low], ignore_index=True)
-    rates = pd.Series(["usual"] * len(usual) + ["low"] * len(low), name="rates")
-    return pd.concat([rates, trials], axis=1)
+    return pd.concat({"usual": _read("long"), "low": _read("low-rates")})
 
 
-def trained_on():
+def to_the_end():
+    """Return the trials at the usual rates, those that were trained on in their place."""
+    trials = pd.concat([_trained_on(), _read("long")])
+    return trials.drop_duplicates(TRIAL).set_index(TRIAL)
+
+
+def trainings():
+    """Return all trainings of the drawn settings, also those outside the searches."""
+    return pd.concat([read(), _trained_on(), _read("finals")], ignore_index=True)
+
+
+def _trained_on():
     """Return the trials that a rung stopped and that were trained from the start to the end."""
     trials = _read("continued")
     return trials[trials["label"].isna()]  # others differ from the trial
 
 
-def to_the_end(trials):
-    """Return the trials at the usual rates, those that were trained on in their place."""
-    usual = trials[trials["rates"] == "usual"]
-    return pd.concat([trained_on(), usual]).drop_duplicates(TRIAL, ignore_index=True)
-
-
-def trainings():
-    """Return all trainings of the drawn settings, also those outside the searches."""
-    return pd.concat([read(), trained_on(), _read("finals")], ignore_index=True)
-
-
+@functools.cache
 def _read(name):
     return pd.read_csv(RESULTS / f"figure1-{name}.csv", dtype={"trial": str})
 
@@ -61,7 +62,7 @@ def epoch_10(trials):
     drawn = np.random.default_rng(0).integers(0, 100, (DRAWS, 100))
     means = {}
     for (kind, depth), group in trials.sort_values("trial").groupby(["kind", "depth"]):
-        by_range = [lowest(one, 10) for _, one in group.groupby("rates")]
+        by_range = [lowest(one, 10) for _, one in group.groupby(level=0)]
         losses = np.column_stack(by_range)[np.vstack([range(100), drawn])]  # all, then each draw
         means[f"{kind} {depth}"] = np.sort(losses.reshape(1 + DRAWS, -1))[:, :TOP].mean(axis=1)
     pairs = [(f"{kind} 100", f"{kind} 10") for kind in KINDS]
@@ -71,18 +72,17 @@ def epoch_10(trials):
     return pd.DataFrame(rows, index=means, columns=["mean", "low", "high"])
 
 
-def epoch_400(trials):
+def epoch_400():
     """Return by kind and depth the losses after 400 epochs of the ten that led at the last rung.
 
     Trials at low rates are left out: among those that led at the rung, they end higher.
     """
     losses = {}
-    ended = to_the_end(trials).set_index(TRIAL)
-    trials = trials[trials["score"].notna() & (trials["rates"] == "usual")]
-    for (kind, depth), group in trials.groupby(["kind", "depth"]):
-        order = lowest(group, LAST_RUNG[depth]).argsort(kind="stable")
-        leaders = group.iloc[order[:TOP]].set_index(TRIAL).index
-        losses[kind, depth] = lowest(ended.loc[leaders], 400)
+    ended = lowest(to_the_end(), 400)
+    searched = _read("long").dropna(subset="score").set_index(TRIAL)
+    for (kind, depth), group in searched.groupby(["kind", "depth"]):
+        leaders = lowest(group, LAST_RUNG[depth]).nsmallest(TOP).index
+        losses[kind, depth] = ended[leaders]
     return losses
 
 
@@ -102,11 +102,10 @@ def draw_epoch_10():
 
 def draw_epoch_400():
     """Draw trainings of 400 epochs: the lowest loss, and the trials that led at the last rung."""
-    trials = read()
     title = "ten that led at the last rung; filled: their mean"
     figure, axes = _panels(trainings(), 400, title)
     figure.axes[0].set(title="training with the lowest loss")
-    for (kind, depth), losses in epoch_400(trials).items():
+    for (kind, depth), losses in epoch_400().items():
         shift, mark, color = (-1, "o", "k") if kind == "highway" else (1, "s", MUTED)
         ends = losses[np.isfinite(losses)]
         style = {"color": color, "ls": ""}

@@ -127,10 +127,10 @@ def section4(options):
         start, (low, high) = best.values["transform_bias"], drawn(run, "transform_bias")
         trial = {"searched_bias": f"from {low:g} to {high:g}", "trial": best.number}
         trial["epochs"] = len(best.losses)
-    name = f"{trained.dataset}{start:.4g}-seed{run['seed']}.keras"
-    (RESULTS / "section4").mkdir(exist_ok=True)
-    write_weights(RESULTS / "section4" / name, trained.preprocess, trained.model, trained.settings)
-    trained = models.load(RESULTS / "section4" / name)
+    file = RESULTS / "section4" / f"{trained.dataset}{start:.4g}-seed{run['seed']}.keras"
+    file.parent.mkdir(exist_ok=True)
+    write_weights(file, trained.preprocess, trained.model, trained.settings)
+    trained = models.load(file)
     images = data.load(trained.dataset, validation=0)
     where = {
         "dataset": trained.dataset,

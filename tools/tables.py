@@ -121,9 +121,8 @@ def percent(card, dataset):
 
 def figure1_400():
     """What trainings of 400 epochs have come to, by depth."""
-    trials = figure1.to_the_end(figure1.read())
     ended = figure1.trainings().dropna(subset="loss_400").groupby(["kind", "depth"])
-    leaders, lowest = figure1.epoch_400(figure1.read()), figure1.lowest(trials, 400)
+    leaders, lowest = figure1.epoch_400(), figure1.lowest(figure1.to_the_end(), 400)
     yield "after 400 epochs | 10 layers | 20 | 50 | 100"
     yield "--- | ---: | ---: | ---: | ---:"
     for kind in figure1.KINDS:
@@ -134,8 +133,7 @@ def figure1_400():
         means = (f"{e.mean():.1e} ± {e.std():.1e}" if e.max() < math.inf else "" for e in ten)
         yield f"the ten that led at the last rung | {' | '.join(means)}"
         for trial in ("025", "023") if kind == "highway" else ():
-            is_setting = (trials["kind"] == kind) & (trials["trial"] == trial)
-            losses = lowest[is_setting].groupby(trials["depth"]).min()
+            losses = [lowest[kind, depth, trial] for depth in figure1.DEPTHS]
             yield f"trial {trial} | {' | '.join(f'{loss:.1e}' for loss in losses)}"
 
 
