@@ -5,6 +5,7 @@ stands once on its page, however its lines are broken. When rows change, change 
 """
 
 import functools
+import itertools
 import math
 import shlex
 
@@ -16,6 +17,7 @@ from highway_keras import models, results
 from highway_keras.cli.command import parser
 from highway_keras.training.recipes import get_recipe
 from tools import figure1 as panels
+from tools import section4
 from tools.figure1 import DEPTHS, LOSSES, TRIAL
 from tools.tables import read, rows, select, shown
 
@@ -68,8 +70,8 @@ def readme():
     yield f"training step of 128 images takes {milliseconds:.0f} ms on 2 CPU"
     yield f"train as well as 10, 20](docs/figure1.md) | loss {tens('highway')} at"
     yield f"train worse with depth](docs/figure1.md) | loss {tens('plain')} at"
-    matter_at_all = [both(name, matter(0, 49)) for name in SECTION_4]
-    yield "| of 49: {} on MNIST, {} on CIFAR-100 |".format(*matter_at_all)
+    matter = [section4.measured(name, section4.matter()) for name in section4.STARTS]
+    yield "| of 49: {}, {} on MNIST, {}, {} on CIFAR-100 |".format(*itertools.chain(*matter))
     mnist = [accuracies(f"mnist-highway-{width}", "modern") for width in (16, 32)]
     counts = listed(map(len, mnist))
     yield f"99.40, 99.54 % | {', '.join(map(summary, mnist))} | {counts} |"
@@ -156,8 +158,8 @@ def figure1():
     deepest = ended.xs(100, level="depth").groupby("kind")["score"].min()
     gains = [searched[kind] / deepest[kind] for kind in ("highway", "plain")]
     yield "end {:.1f} and {:.1f} times below the best that their".format(*gains)
-    losses = summary(pd.Series(map(of_whole("lesion_loss"), networks("mnist")[0])), ".1e")
-    yield f"outside the drawn settings](figures2-4.md) ends at {losses}"
+    from_minus_2, _ = section4.measured("mnist", section4.loss, ".1e")
+    yield f"outside the drawn settings](figures2-4.md) end at {from_minus_2}"
 
     pairs = finals.dropna(subset="loss_400").merge(ended, on=TRIAL, suffixes=("", "_again"))
     pairs = pairs[pairs["loss_400_again"].notna() | (pairs["trial"] == "005")]
@@ -186,104 +188,49 @@ def below(trials, kind, depth, loss):
 # Figures 2 to 4
 
 
-# Of each data set two networks: from the paper's start, and from the start that a search chose.
-# The first network of a search was trained in it, others are trained by `fit`.
-STARTS = {
-    "mnist": (["at -2"], ["from -10 to -1", "at -5.32"]),
-    "cifar100": (["at -4"], ["from -10 to -1", "at -5.116"]),
-}
-
-
-def networks(dataset):
-    """Return both networks of section 4, each as a list of its layers, one table a seed."""
-    analyzed = rows("analysis", dataset=dataset)
-    pair = (analyzed[analyzed["searched_bias"].isin(starts)] for starts in STARTS[dataset])
-    return [[seed.set_index("layer") for _, seed in one.groupby("seed")] for one in pair]
-
-
-def of_networks(dataset, measure, form=".0f"):
-    """Return a measure of both networks of section 4 as text, over their seeds."""
-    texts = (summary(pd.Series(map(measure, seeds)), form) for seeds in networks(dataset))
-    return ", ".join(texts)
-
-
-def both(dataset, measure, form=".0f"):
-    """Return a measure of the layers of both networks, without the whole, layer 0."""
-    return of_networks(dataset, lambda layers: measure(layers[1:]), form)
-
-
-def of_whole(column, factor=1):
-    """Return a function that gives what a row of the whole network says."""
-    return lambda layers: factor * layers[column][0]
-
-
-def with_depth(column):
-    """Return a function that correlates the ranks of a column and of the depth."""
-    return lambda layers: layers[column].corr(layers.index.to_series(), "spearman")
-
-
-def share(column, first):
-    """Return a function that gives the percentage that the first layers have of a sum."""
-    return lambda layers: 100 * layers[column][:first].sum() / layers[column].sum()
-
-
-def matter(first, last):
-    """Return a function that counts the layers that matter."""
-    return lambda layers: layers["matters"][first:last].sum()
-
-
-def routing(layers):
-    """Return the share of the first 15 layers in how much two classes differ from the mean."""
-    second = "routing_7" if layers["dataset"].iloc[0] == "mnist" else "routing_1"
-    difference = layers["routing_0"] + layers[second]
-    return 100 * difference[:15].sum() / difference.sum()
-
-
-def raised(column, difference, factor=1):
-    """Return a function that counts the layers whose closing raises the error or the loss."""
-    return lambda layers: (layers[column] > factor * layers[column][0] + difference).sum()
-
-
-SECTION_4 = "mnist", "cifar100"
-
-
 def figures_2_to_4():
-    losses = of_networks("mnist", of_whole("lesion_loss"), ".1e")
-    yield f"best networks start at -2, -4 | loss {losses} |"
-    losses = of_networks("cifar100", of_whole("lesion_loss"), ".2f")
-    yield f"| loss {losses} | *holds in part* |"
-    fell = [both(name, lambda x: 100 * x["below_start"].mean()) for name in SECTION_4]
-    yield "Most biases fall in training | {} % | {} % |".format(*fell)
-    correlation = both("cifar100", with_depth("mean_bias"), ".2f")
-    yield f"CIFAR-100 rise with depth | | rank correlation {correlation} |"
-    correlation = both("cifar100", with_depth("mean_gate"), ".2f")
-    yield f"more active gates | | mean gate and depth: {correlation} |"
-    is_open = [both(name, lambda x: 100 * x["open"].mean(), ".1f") for name in SECTION_4]
-    yield "sparse for a sample | above 0.5: {} % | {} % |".format(*is_open)
-    yield f"| {both('mnist', share('change', 15))} %; evenly: {100 * 14 / 48:.0f} %"
-    yield f"| {both('cifar100', share('change', 40))} %; evenly: {100 * 39 / 48:.0f} %"
-    evenly = f"evenly: {100 * 15 / 49:.0f} %"
-    yield f"first 15 layers (MNIST) | {both('mnist', routing)} % of the difference; {evenly}"
-    yield f"(CIFAR-100) | | {both('cifar100', routing)} % in the first 15; {evenly}"
-    idle = both("mnist", lambda x: 100 * (1 - x["matters"].mean()))
-    unchanged = both("mnist", lambda x: 100 * (x["lesion_error"] <= 0).mean())
-    yield f"are idle on MNIST | {idle} %; if any rise counts {unchanged} % |"
-    yield f"hardly matter on MNIST | of these 31 matter {both('mnist', matter(14, 45))} |"
-    yield f"or so matter on CIFAR-100 | | {both('cifar100', matter(0, 40))} of 40 |"
-    wrong = of_networks("cifar100", of_whole("lesion_error", 100))
-    yield f"misclassify {wrong.replace(',', ' and')} % of their training images"
-    matter_at_all = [both(name, matter(0, 49)) for name in SECTION_4]
-    in_words = (text.replace(",", " and") for text in matter_at_all)
-    yield "layers, {} matter on MNIST, {} on CIFAR".format(*in_words)
+    mnist, cifar100 = (functools.partial(section4.measured, name) for name in section4.STARTS)
+
+    def all_four(measure, form=".0f"):
+        return " | ".join(mnist(measure, form) + cifar100(measure, form))
+
+    yield "layers, {} and {} matter on MNIST,".format(*mnist(section4.matter()))
+    yield "{} and {} on CIFAR-100".format(*cifar100(section4.matter()))
+    yield "misclassify {} and {} % of their training images".format(*cifar100(section4.error))
+    yield "starts at -2: loss | {} | {} | | |".format(*mnist(section4.loss, ".1e"))
+    yield "starts at -4: loss | | | {} | {} |".format(*cifar100(section4.loss, ".2f"))
+    yield f"Most biases fall in training, % | {all_four(section4.fallen)} |"
+    correlations = cifar100(section4.with_depth("mean_bias"), ".2f")
+    yield "with depth: rank correlation | | | {} | {} |".format(*correlations)
+    correlations = cifar100(section4.with_depth("mean_gate"), ".2f")
+    yield "rank correlation of gate and depth | | | {} | {} |".format(*correlations)
+    yield f"for a sample: above 0.5, % | {all_four(section4.is_open, '.1f')} |"
+    changes = all_four(section4.change(15)), all_four(section4.change(40))
+    yield f"15 layers on MNIST, % (evenly: {100 * 14 / 48:.0f}) | {changes[0]} |"
+    yield f"40 layers on CIFAR-100, % (evenly: {100 * 39 / 48:.0f}) | {changes[1]} |"
+    evenly = f"% (evenly: {100 * 15 / 49:.0f})"
+    yield f"15 layers on MNIST, {evenly} | {{}} | {{}} | | |".format(*mnist(section4.routing))
+    yield f"CIFAR-100: first 15, {evenly} | | | {{}} | {{}} |".format(*cifar100(section4.routing))
+    yield "idle on MNIST, % | {} | {} | | |".format(*mnist(section4.idle))
+    matter = mnist(section4.matter(15, 45), ".1f")
+    yield "hardly matter on MNIST: how many of 31 | {} | {} | | |".format(*matter)
+    matter = cifar100(section4.matter(last=40))
+    yield "matter on CIFAR-100: how many of 40 | | | {} | {} |".format(*matter)
+    first = [layers["matters"].tolist()[1:] for layers in section4.networks("mnist")[0]]
+    assert all(matters == sorted(matters, reverse=True) for matters in first)
+    counts = min(map(sum, first)), max(map(sum, first))
+    yield "From -2 on MNIST, the first {:.0f} to {:.0f} matter in every seed, and no other.".format(
+        *counts
+    )
     thresholds = {
-        "the error at all": raised("lesion_error", 0),
-        "the error by more than 0.1 points": raised("lesion_error", 0.001),
-        "the error by more than half a point": raised("lesion_error", 0.005),
-        "the loss by more than 0.001 nats": raised("lesion_loss", 0.001),
-        "the loss by more than a tenth of it": raised("lesion_loss", 0, 1.1),
+        "the error at all": section4.raised("lesion_error"),
+        "the error by more than 0.1 points": section4.raised("lesion_error", 0.001),
+        "the error by more than half a point": section4.raised("lesion_error", 0.005),
+        "the loss by more than 0.001 nats": section4.raised("lesion_loss", 0.001),
+        "the loss by more than a tenth of it": section4.raised("lesion_loss", factor=1.1),
     }
     for text, count in thresholds.items():
-        yield f"| {text} | {of_networks('mnist', count)} | {of_networks('cifar100', count)} |"
+        yield f"| {text} | {all_four(count)} |"
     for letter, images in (("A", "10,000"), ("B", "2,000")):
         errors = 100 * rows("layers", model=f"highway-{letter.lower()}")["lesion_error"]
         closed = f"{errors[1:].min():.2f} to {errors[1:].max():.2f}"

@@ -7,7 +7,7 @@ So every picture shows only what has rows. Those of a network's layers, Figures 
 from benchmarks.measurements import ROOT
 from highway_keras import plots, results
 from highway_keras.plots import Line, plot_lines
-from tools import figure1
+from tools import figure1, section4
 from tools.tables import rows
 
 MARKERS = {"authors": "^", "modern": "o", "muon": "s"}
@@ -41,6 +41,7 @@ PICTURES = {
     "gradient-norms.png": lambda: plots.plot_gradient_norms(results.read("gradient-norms")),
     "figure1-epoch10.png": figure1.draw_epoch_10,
     "figure1-400.png": figure1.draw_epoch_400,
+    "section4-seeds.png": section4.draw_seeds,
     "figure1-transform-bias.png": lambda: plots.plot_biases(results.read("figure1-trials")),
 }
 

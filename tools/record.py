@@ -23,7 +23,7 @@ import pandas as pd
 
 from benchmarks.measurements import RESULTS, ROOT, of_runs, read_run
 from benchmarks.serving import exported
-from highway_keras import analysis, data, models, results, training, tuning
+from highway_keras import analysis, data, models, results, training
 from highway_keras.analysis import report
 from highway_keras.paper.tables import read_table
 from highway_keras.results import update_rows
@@ -110,23 +110,14 @@ def table(options):
 
 
 def section4(options):
-    """Yield a row for each layer of the network in the folder of a run or a search.
+    """Yield a row for each layer of the network of a run.
 
     The network goes to `results/section4/`, its weights rounded, and the rows are those of that
     file. `docs/figures2-4.md` puts them next to what the paper says about its own networks.
     """
     (folder,) = options.what
     run, trained = read_run(folder), models.load(folder)
-    if "recipe" in run:  # a run of `fit`
-        start, command = run["model_options"]["transform_bias"], fit_command(run)
-        trial = {"searched_bias": f"at {start:g}", "trial": "", "epochs": run["recipe"]["epochs"]}
-    else:
-        searches = tuning.read_searches(pathlib.Path(folder).parent)
-        (search,) = (one for one in searches if one.folder.name == pathlib.Path(folder).name)
-        best, command = search.trials[0], search_command(run, len(search.trials))
-        start, (low, high) = best.values["transform_bias"], drawn(run, "transform_bias")
-        trial = {"searched_bias": f"from {low:g} to {high:g}", "trial": best.number}
-        trial["epochs"] = len(best.losses)
+    start = run["model_options"]["transform_bias"]
     file = RESULTS / "section4" / f"{trained.dataset}{start:.4g}-seed{run['seed']}.keras"
     file.parent.mkdir(exist_ok=True)
     write_weights(file, trained.preprocess, trained.model, trained.settings)
@@ -134,37 +125,20 @@ def section4(options):
     images = data.load(trained.dataset, validation=0)
     where = {
         "dataset": trained.dataset,
+        "searched_bias": f"at {start:g}",
         "seed": run["seed"],
         "n": 1,
-        **trial,
+        "epochs": run["recipe"]["epochs"],
         "samples": len(images.x_train),
         "test_accuracy": training.evaluate(trained.complete, images).accuracy,
-        **of_runs(command, folder),
+        "seconds": run["results"]["seconds"],
+        **of_runs(fit_command(run), folder),
     }
     with tempfile.TemporaryDirectory() as folder:
         analyzed = analysis.analyze(trained.complete, images.x_train, images.y_train, folder)
     columns = gate_columns(analyzed, trained.complete, images.x_train, start)
     for row in layer_rows(analyzed, columns):
         yield {**row, **where}
-
-
-def search_command(run, trials):
-    """Return the command that searches as the `run.json` of a search says."""
-    ranges = ("learning_rate", "one_minus_momentum", "decay", "transform_bias", "activation")
-    settings = ("dataset", "depth", "kind", "epochs", "objective", "seed")
-    return command_line(
-        *("highway-keras", "search"),
-        **{name: run[name] for name in settings},
-        **{name: drawn(run, name) for name in ranges if f"space.{name}" in run},
-        trials=trials,
-        rungs=run["rungs"].split() or None,
-    )
-
-
-def drawn(run, name):
-    """Return the range, or the values, that a search draws a hyperparameter from."""
-    config = json.loads(run[f"space.{name}"])[0]["config"]
-    return config.get("values") or (config["min_value"], config["max_value"])
 
 
 def gate_columns(analyzed, model, x, start):
