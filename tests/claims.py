@@ -133,9 +133,7 @@ def figure1():
     led = {case: losses.mean() for case, losses in panels.epoch_400().items()}
     rises = [led[kind, depth] / led[kind, 10] for kind in panels.KINDS for depth in (20, 50)]
     highway, plain = rises[:2], rises[2:]
-    yield "end {:.1f} and {:.1f} times higher at 20 and 50 layers than at 10, plain".format(
-        *highway
-    )
+    yield "end {:.1f} and {:.1f} times higher at 20 and 50 layers than at 10,".format(*highway)
     yield "plain ones {:.0f} and {:.0f} times. But".format(*plain)
     rises = [best[kind, 100] / best[kind, 10] for kind in ("plain", "highway")]
     yield "plain networks rises {:,.0f} times, that of highway networks {:.1f}".format(*rises)
