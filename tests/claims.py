@@ -5,7 +5,6 @@ stands once on its page, however its lines are broken. When rows change, change 
 """
 
 import functools
-import itertools
 import math
 import shlex
 
@@ -70,8 +69,8 @@ def readme():
     yield f"training step of 128 images takes {milliseconds:.0f} ms on 2 CPU"
     yield f"train as well as 10, 20](docs/figure1.md) | loss {tens('highway')} at"
     yield f"train worse with depth](docs/figure1.md) | loss {tens('plain')} at"
-    matter = [section4.measured(name, section4.matter()) for name in section4.STARTS]
-    yield "| of 49: {}, {} on MNIST, {}, {} on CIFAR-100 |".format(*itertools.chain(*matter))
+    counts = [text for name in section4.STARTS for text in measured(name, matter())]
+    yield "| of 49: {}, {} on MNIST, {}, {} on CIFAR-100 |".format(*counts)
     mnist = [accuracies(f"mnist-highway-{width}", "modern") for width in (16, 32)]
     counts = listed(map(len, mnist))
     yield f"99.40, 99.54 % | {', '.join(map(summary, mnist))} | {counts} |"
@@ -160,7 +159,7 @@ def figure1():
     deepest = ended.xs(100, level="depth").groupby("kind")["score"].min()
     gains = [searched[kind] / deepest[kind] for kind in ("highway", "plain")]
     yield "end {:.1f} and {:.1f} times below the best that their".format(*gains)
-    from_minus_2, _ = section4.measured("mnist", section4.loss, ".1e")
+    from_minus_2, _ = measured("mnist", loss, ".1e")
     yield f"outside the drawn settings](figures2-4.md) end at {from_minus_2}"
 
     pairs = finals.dropna(subset="loss_400").merge(ended, on=TRIAL, suffixes=("", "_again"))
@@ -190,46 +189,100 @@ def below(trials, kind, depth, loss):
 # Figures 2 to 4
 
 
+def measured(dataset, measure, form=".0f"):
+    """Return a measure of both networks of section 4 as text, over their seeds."""
+    networks = section4.networks(dataset)
+    return [summary(pd.Series([measure(seed) for seed in seeds]), form) for seeds in networks]
+
+
+def loss(layers):
+    return layers["lesion_loss"][0]
+
+
+def error(layers):
+    return 100 * layers["lesion_error"][0]
+
+
+def fallen(layers):
+    """Return the percentage of biases that are below their start."""
+    return 100 * layers["below_start"].mean()
+
+
+def is_open(layers):
+    """Return the percentage of gates that are above 0.5 for a sample."""
+    return 100 * layers["open"].mean()
+
+
+def with_depth(column):
+    """Return a function that correlates the ranks of a column and of the depth."""
+    return lambda layers: layers[column].corr(layers.index.to_series(), "spearman")
+
+
+def change(last):
+    """Return a function that gives the percentage that the first layers have of all change."""
+    return lambda layers: 100 * layers["change"].loc[:last].sum() / layers["change"].sum()
+
+
+def routing(layers):
+    """Return the percentage that the first 15 layers have of how two classes differ from all."""
+    second = "routing_7" if layers["dataset"].iloc[0] == "mnist" else "routing_1"
+    difference = layers["routing_0"] + layers[second]
+    return 100 * difference.loc[:15].sum() / difference.sum()
+
+
+def matter(first=1, last=49):
+    """Return a function that counts the layers that matter."""
+    return lambda layers: layers.loc[first:last, "matters"].sum()
+
+
+def idle(layers):
+    """Return the percentage of layers that do not matter."""
+    return 100 * (1 - layers["matters"].mean())
+
+
+def raised(column, difference=0, factor=1):
+    """Return a function that counts the layers whose closing raises the error or the loss."""
+    return lambda layers: (layers[column] > factor * layers[column][0] + difference).sum()
+
+
 def figures_2_to_4():
-    mnist, cifar100 = (functools.partial(section4.measured, name) for name in section4.STARTS)
+    mnist, cifar100 = (functools.partial(measured, name) for name in section4.STARTS)
 
     def all_four(measure, form=".0f"):
         return " | ".join(mnist(measure, form) + cifar100(measure, form))
 
-    yield "layers, {} and {} matter on MNIST,".format(*mnist(section4.matter()))
-    yield "{} and {} on CIFAR-100".format(*cifar100(section4.matter()))
-    yield "misclassify {} and {} % of their training images".format(*cifar100(section4.error))
-    yield "starts at -2: loss | {} | {} | | |".format(*mnist(section4.loss, ".1e"))
-    yield "starts at -4: loss | | | {} | {} |".format(*cifar100(section4.loss, ".2f"))
-    yield f"Most biases fall in training, % | {all_four(section4.fallen)} |"
-    correlations = cifar100(section4.with_depth("mean_bias"), ".2f")
+    yield "layers, {} and {} matter on MNIST,".format(*mnist(matter()))
+    yield "{} and {} on CIFAR-100".format(*cifar100(matter()))
+    yield "misclassify {} and {} % of their training images".format(*cifar100(error))
+    yield "starts at -2: loss | {} | {} | | |".format(*mnist(loss, ".1e"))
+    yield "starts at -4: loss | | | {} | {} |".format(*cifar100(loss, ".2f"))
+    yield f"Most biases fall in training, % | {all_four(fallen)} |"
+    correlations = cifar100(with_depth("mean_bias"), ".2f")
     yield "with depth: rank correlation | | | {} | {} |".format(*correlations)
-    correlations = cifar100(section4.with_depth("mean_gate"), ".2f")
+    correlations = cifar100(with_depth("mean_gate"), ".2f")
     yield "rank correlation of gate and depth | | | {} | {} |".format(*correlations)
-    yield f"for a sample: above 0.5, % | {all_four(section4.is_open, '.1f')} |"
-    changes = all_four(section4.change(15)), all_four(section4.change(40))
+    yield f"for a sample: above 0.5, % | {all_four(is_open, '.1f')} |"
+    changes = all_four(change(15)), all_four(change(40))
     yield f"15 layers on MNIST, % (evenly: {100 * 14 / 48:.0f}) | {changes[0]} |"
     yield f"40 layers on CIFAR-100, % (evenly: {100 * 39 / 48:.0f}) | {changes[1]} |"
     evenly = f"% (evenly: {100 * 15 / 49:.0f})"
-    yield f"15 layers on MNIST, {evenly} | {{}} | {{}} | | |".format(*mnist(section4.routing))
-    yield f"CIFAR-100: first 15, {evenly} | | | {{}} | {{}} |".format(*cifar100(section4.routing))
-    yield "idle on MNIST, % | {} | {} | | |".format(*mnist(section4.idle))
-    matter = mnist(section4.matter(15, 45), ".1f")
-    yield "hardly matter on MNIST: how many of 31 | {} | {} | | |".format(*matter)
-    matter = cifar100(section4.matter(last=40))
-    yield "matter on CIFAR-100: how many of 40 | | | {} | {} |".format(*matter)
+    yield f"15 layers on MNIST, {evenly} | {{}} | {{}} | | |".format(*mnist(routing))
+    yield f"CIFAR-100: first 15, {evenly} | | | {{}} | {{}} |".format(*cifar100(routing))
+    yield "idle on MNIST, % | {} | {} | | |".format(*mnist(idle))
+    counts = mnist(matter(15, 45), ".1f")
+    yield "hardly matter on MNIST: how many of 31 | {} | {} | | |".format(*counts)
+    counts = cifar100(matter(last=40))
+    yield "matter on CIFAR-100: how many of 40 | | | {} | {} |".format(*counts)
     first = [layers["matters"].tolist()[1:] for layers in section4.networks("mnist")[0]]
     assert all(matters == sorted(matters, reverse=True) for matters in first)
-    counts = min(map(sum, first)), max(map(sum, first))
-    yield "From -2 on MNIST, the first {:.0f} to {:.0f} matter in every seed, and no other.".format(
-        *counts
-    )
+    few, many = min(map(sum, first)), max(map(sum, first))
+    yield f"From -2 on MNIST, the first {few:.0f} to {many:.0f} matter in every seed, and no other."
     thresholds = {
-        "the error at all": section4.raised("lesion_error"),
-        "the error by more than 0.1 points": section4.raised("lesion_error", 0.001),
-        "the error by more than half a point": section4.raised("lesion_error", 0.005),
-        "the loss by more than 0.001 nats": section4.raised("lesion_loss", 0.001),
-        "the loss by more than a tenth of it": section4.raised("lesion_loss", factor=1.1),
+        "the error at all": raised("lesion_error"),
+        "the error by more than 0.1 points": raised("lesion_error", 0.001),
+        "the error by more than half a point": raised("lesion_error", 0.005),
+        "the loss by more than 0.001 nats": raised("lesion_loss", 0.001),
+        "the loss by more than a tenth of it": raised("lesion_loss", factor=1.1),
     }
     for text, count in thresholds.items():
         yield f"| {text} | {all_four(count)} |"

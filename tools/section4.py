@@ -1,11 +1,10 @@
-"""The networks of section 4 from their rows: their measures, and a picture of the seeds."""
+"""The networks of section 4 from their rows, and a picture of their seeds."""
 
 import numpy as np
-import pandas as pd
 from matplotlib.figure import Figure
 
-from benchmarks.measurements import RESULTS
 from highway_keras.plots import COLORS
+from tools.tables import rows
 
 # Of each data set two networks: from the paper's start, and from the start that a search chose.
 # The first seed of the latter is the network that the search trained.
@@ -21,69 +20,9 @@ def networks(dataset):
 
     Layer 0 is the whole network, which has only an error and a loss.
     """
-    rows = pd.read_csv(RESULTS / "analysis.csv")
-    rows = rows[rows["dataset"] == dataset].set_index("layer")
-    pair = (rows[rows["searched_bias"].isin(starts)] for starts in STARTS[dataset])
+    analyzed = rows("analysis", dataset=dataset).set_index("layer")
+    pair = (analyzed[analyzed["searched_bias"].isin(starts)] for starts in STARTS[dataset])
     return [[layers for _, layers in network.groupby("seed")] for network in pair]
-
-
-def measured(dataset, measure, form=".0f"):
-    """Return a measure of both networks of a data set as text: mean and deviation of the seeds."""
-    of_seeds = (pd.Series([measure(seed) for seed in seeds]) for seeds in networks(dataset))
-    return [f"{values.mean():{form}} ± {values.std():{form}}" for values in of_seeds]
-
-
-# Measures of the layers of one network
-
-
-def loss(layers):
-    return layers["lesion_loss"][0]
-
-
-def error(layers):
-    return 100 * layers["lesion_error"][0]
-
-
-def fallen(layers):
-    """Return the percentage of biases that are below their start."""
-    return 100 * layers["below_start"].mean()
-
-
-def is_open(layers):
-    """Return the percentage of gates that are above 0.5 for a sample."""
-    return 100 * layers["open"].mean()
-
-
-def with_depth(column):
-    """Return a function that correlates the ranks of a column and of the depth."""
-    return lambda layers: layers[column].corr(layers.index.to_series(), "spearman")
-
-
-def change(last):
-    """Return a function that gives the percentage that the first layers have of all change."""
-    return lambda layers: 100 * layers["change"].loc[:last].sum() / layers["change"].sum()
-
-
-def routing(layers):
-    """Return the percentage that the first 15 layers have of how two classes differ from all."""
-    second = "routing_7" if layers["dataset"].iloc[0] == "mnist" else "routing_1"
-    difference = layers["routing_0"] + layers[second]
-    return 100 * difference.loc[:15].sum() / difference.sum()
-
-
-def matter(first=1, last=49):
-    """Return a function that counts the layers that matter."""
-    return lambda layers: layers.loc[first:last, "matters"].sum()
-
-
-def idle(layers):
-    """Return the percentage of layers that do not matter."""
-    return 100 * (1 - layers["matters"].mean())
-
-
-def raised(column, difference=0, factor=1):
-    """Return a function that counts the layers whose closing raises the error or the loss."""
-    return lambda layers: (layers[column] > factor * layers[column][0] + difference).sum()
 
 
 def draw_seeds():
