@@ -142,7 +142,7 @@ def figure1():
     ratio = f"{highway:.1e}, {plain:.3f}: {plain / highway:.0f} times"
     runs = f"{counts['highway', 100]}, {counts['plain', 100]}"
     yield f"below the best plain one | 400 epochs: {ratio} | {runs} | *holds* |"
-    yield f"layers is {plain / worst['highway', 100]:.0f} times below it."
+    yield f"still ends {plain / worst['highway', 100]:.0f} times below the best plain one."
     yield f"loss is {highway / best['highway', 20]:.1f} times higher at 100 layers than at 20."
     ends = f"{best['plain', 10]:.1e} beside {best['highway', 10]:.1e}"
     yield f"At 10 layers plain networks end lower,** at {ends};"
@@ -263,8 +263,8 @@ def figures_2_to_4():
     yield "rank correlation of gate and depth | | | {} | {} |".format(*correlations)
     yield f"for a sample: above 0.5, % | {all_four(is_open, '.1f')} |"
     changes = all_four(change(15)), all_four(change(40))
-    yield f"15 layers on MNIST, % (evenly: {100 * 14 / 48:.0f}) | {changes[0]} |"
-    yield f"40 layers on CIFAR-100, % (evenly: {100 * 39 / 48:.0f}) | {changes[1]} |"
+    yield f"15 layers (claimed of MNIST), % (evenly: {100 * 14 / 48:.0f}) | {changes[0]} |"
+    yield f"40 layers (claimed of CIFAR-100), % (evenly: {100 * 39 / 48:.0f}) | {changes[1]} |"
     evenly = f"% (evenly: {100 * 15 / 49:.0f})"
     yield f"15 layers on MNIST, {evenly} | {{}} | {{}} | | |".format(*mnist(routing))
     yield f"CIFAR-100: first 15, {evenly} | | | {{}} | {{}} |".format(*cifar100(routing))
@@ -326,7 +326,7 @@ def accuracy(model, recipe, **values):
 
 
 def beside_fitnet(letter, recipe):
-    """Return how many points Highway A or B is ahead of the Fitnet by one recipe.
+    """Return how many points Highway A or B is ahead of the Fitnet with one recipe.
 
     With three runs of each, half of the 95 % interval is added.
     """
@@ -404,7 +404,7 @@ def skip_connections():
             cells.append(listed(100 * runs["ours_accuracy"], ".2f"))
         yield f"| {number} | {' | '.join(cells)} |"
     ends = rows("authors-log-ours", model="highway110", epoch=3)
-    yield "after three epochs its loss is {}, his {:.3f}.".format(
+    yield "after three epochs its loss is {}, the author's {:.3f}.".format(
         listed(ends.sort_values("seed")["ours_training_loss"], ".3f"), logs[0]["training_loss"][3]
     )
     phrases = [
@@ -522,11 +522,11 @@ def recipes():
     yield row("Muon without dropout", gap_10, "batch_size=200", "a quarter; half", *dropout)
     yield row("Muon without dropout", gap_100, "", "a quarter", "dropout=0.25")
     rates = "learning_rate=0.1", "0.2; 0.05", "", "learning_rate=0.05"
-    yield row("Fitnet A by SGD at 0.1", fitnet_a, *rates, scale="1")
+    yield row("Fitnet A with SGD at 0.1", fitnet_a, *rates, scale="1")
     rates = "learning_rate=0.006", "0.01; 0.003", "", "learning_rate=0.003"
-    yield row("Fitnet A by Muon at 0.006", fitnet_a_muon, *rates)
+    yield row("Fitnet A with Muon at 0.006", fitnet_a_muon, *rates)
     rates = "learning_rate=0.003", "0.01", ""
-    yield row("Fitnet B by Muon at 0.003", fitnet_b, *rates)
+    yield row("Fitnet B with Muon at 0.003", fitnet_b, *rates)
     command = "--epochs 60 .*optimizer=muon .*validation=0.0 --seed"
     end = percent_epoch("highway-a", 60, command, "test_accuracy")
     yield f"in batches of 100, it ended at {end:.2f} % after 60 epochs"
