@@ -18,7 +18,7 @@ from highway_keras.training.recipes import get_recipe
 from tools import figure1 as panels
 from tools import section4
 from tools.figure1 import DEPTHS, LOSSES, TRIAL
-from tools.tables import read, rows, select, shown
+from tools.frames import read, rows, select, shown
 
 
 def one(name, column, **values):

@@ -19,18 +19,17 @@ from highway_keras.cli.command import main
 from highway_keras.results import provenance
 from highway_keras.training.recipes import RECIPES, get_recipe
 from highway_keras.util.files import write_rows
-from tools import pictures, record, tables
+from tools import frames, pictures, record
 
-ROOT = tables.ROOT
 TRANSCRIBED = "authors-logs"
 # whose commands exist only at their commits
 GONE = ("compact", "figure1-finals", "footprint", "halving", "speed-epoch")
-FILES = sorted(path.stem for path in (ROOT / "results").glob("*.csv"))
+FILES = sorted(path.stem for path in frames.RESULTS.glob("*.csv"))
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_row_says_how_it_was_made(name):
-    assert f"`{name}.csv`" in (ROOT / "results" / "README.md").read_text(encoding="utf-8")
+    assert f"`{name}.csv`" in (frames.RESULTS / "README.md").read_text(encoding="utf-8")
     if name != TRANSCRIBED:
         rows = results.read(name)
         assert tuple(rows[0])[-len(provenance.COLUMNS) :] == provenance.COLUMNS
@@ -164,9 +163,9 @@ def test_a_picture_comes_out_of_rows(name, tmp_path):
 
 
 def test_rows_that_are_missing_or_differ(monkeypatch, tmp_path):
-    monkeypatch.setattr(tables, "RESULTS", tmp_path)
+    monkeypatch.setattr(frames, "RESULTS", tmp_path)
     write_rows(tmp_path / "speed.csv", [{"case": "a", "ms": 1.25}, {"case": "b", "ms": "diverged"}])
-    assert list(tables.rows("speed", case="a")["ms"]) == [1.25]
+    assert list(frames.rows("speed", case="a")["ms"]) == [1.25]
     with pytest.raises(LookupError, match=r"speed\.csv"):
-        tables.rows("speed", case="c")
-    assert [tables.shown(ms, ".1f") for ms in tables.rows("speed")["ms"]] == ["1.2", "diverged"]
+        frames.rows("speed", case="c")
+    assert [frames.shown(ms, ".1f") for ms in frames.rows("speed")["ms"]] == ["1.2", "diverged"]

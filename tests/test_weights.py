@@ -15,7 +15,8 @@ from highway_keras.models import cards
 from highway_keras.models.saved import SETTINGS
 from highway_keras.results.spread import mean_text
 from highway_keras.util.messages import Notice
-from tools import pack, tables
+from tools import pack
+from tools.frames import RESULTS, rows
 
 NAME = "thin-highway-10"
 SHIPPED = [(entry["name"], entry["dataset"]) for entry in cards.read_index()]
@@ -243,7 +244,7 @@ def test_shipped_weights_reach_the_accuracy_of_their_card(trained):
     assert accuracy == pytest.approx(models.get(name).weights_entry(dataset)["accuracy"], abs=3e-4)
 
 
-SECTION_4 = sorted((tables.RESULTS / "section4").glob("*.keras"))
+SECTION_4 = sorted((RESULTS / "section4").glob("*.keras"))
 
 
 @pytest.mark.parametrize("file", all_but(SECTION_4[-1:], SECTION_4), ids=lambda file: file.stem)
@@ -251,6 +252,6 @@ def test_a_network_of_section_4_reaches_what_its_rows_say(file):
     dataset, start, seed = file.stem.rsplit("-", 2)
     if not pathlib.Path(os.environ.get("TFDS_DATA_DIR", "none"), dataset).is_dir():
         pytest.skip(f"TFDS_DATA_DIR has no {dataset}")
-    layers = tables.rows("analysis", dataset=dataset, start=-float(start), seed=int(seed[-1]))
+    layers = rows("analysis", dataset=dataset, start=-float(start), seed=int(seed[-1]))
     accuracy = training.evaluate(models.load(file).complete, data.load(dataset)).accuracy
     assert accuracy == pytest.approx(layers["test_accuracy"].iloc[0], abs=3e-4)

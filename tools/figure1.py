@@ -1,12 +1,10 @@
 """Figure 1 from its rows: the numbers of docs/figure1.md, and both of its pictures."""
 
-import functools
-
 import numpy as np
 import pandas as pd
 
-from benchmarks.measurements import RESULTS
 from highway_keras.plots import KIND_STYLES, MUTED, plot_figure1
+from tools import frames
 
 DEPTHS, KINDS, TOP = (10, 20, 50, 100), ("highway", "plain"), 10
 TRIAL = ["kind", "depth", "trial"]
@@ -21,29 +19,26 @@ def read():
     The index begins with their range of rates, "usual" or "low": plain networks of 50 and 100
     layers were searched in both.
     """
-    return pd.concat({"usual": _read("long"), "low": _read("low-rates")})
+    return pd.concat(
+        {"usual": frames.read("figure1-long"), "low": frames.read("figure1-low-rates")}
+    )
 
 
 def to_the_end():
     """Return the trials at the usual rates, those that were trained on in their place."""
-    trials = pd.concat([_trained_on(), _read("long")])
+    trials = pd.concat([_trained_on(), frames.read("figure1-long")])
     return trials.drop_duplicates(TRIAL).set_index(TRIAL)
 
 
 def trainings():
     """Return all trainings of the drawn settings, also those outside the searches."""
-    return pd.concat([read(), _trained_on(), _read("finals")], ignore_index=True)
+    return pd.concat([read(), _trained_on(), frames.read("figure1-finals")], ignore_index=True)
 
 
 def _trained_on():
     """Return the trials that a rung stopped and that were trained from the start to the end."""
-    trials = _read("continued")
+    trials = frames.read("figure1-continued")
     return trials[trials["label"].isna()]  # others differ from the trial
-
-
-@functools.cache
-def _read(name):
-    return pd.read_csv(RESULTS / f"figure1-{name}.csv", dtype={"trial": str})
 
 
 def lowest(trials, epoch):
@@ -68,8 +63,8 @@ def epoch_10(trials):
     pairs = [(f"{kind} 100", f"{kind} 10") for kind in KINDS]
     pairs += [(f"plain {depth}", f"highway {depth}") for depth in DEPTHS]
     means |= {f"{one} / {other}": means[one] / means[other] for one, other in pairs}
-    rows = [(values[0], *np.percentile(values[1:], [2.5, 97.5])) for values in means.values()]
-    return pd.DataFrame(rows, index=means, columns=["mean", "low", "high"])
+    ends = [(values[0], *np.percentile(values[1:], [2.5, 97.5])) for values in means.values()]
+    return pd.DataFrame(ends, index=means, columns=["mean", "low", "high"])
 
 
 def epoch_400():
@@ -79,7 +74,7 @@ def epoch_400():
     """
     losses = {}
     ended = lowest(to_the_end(), 400)
-    searched = _read("long").dropna(subset="score").set_index(TRIAL)
+    searched = frames.read("figure1-long").dropna(subset="score").set_index(TRIAL)
     for (kind, depth), group in searched.groupby(["kind", "depth"]):
         leaders = lowest(group, LAST_RUNG[depth]).nsmallest(TOP).index
         losses[kind, depth] = ended[leaders]
@@ -92,10 +87,10 @@ def draw_epoch_10():
     figure, axes = _panels(trials, 10, "ten best trials, all 60,000 images")
     means = epoch_10(trials)
     for kind in KINDS:
-        rows = means.loc[[f"{kind} {depth}" for depth in DEPTHS]]
-        bars = [rows["mean"] - rows["low"], rows["high"] - rows["mean"]]
+        of_kind = means.loc[[f"{kind} {depth}" for depth in DEPTHS]]
+        bars = [of_kind["mean"] - of_kind["low"], of_kind["high"] - of_kind["mean"]]
         style = {"fmt": f"o{KIND_STYLES[kind]}", "color": "k", "capsize": 3, "label": kind}
-        axes.errorbar(DEPTHS, rows["mean"], bars, **style)
+        axes.errorbar(DEPTHS, of_kind["mean"], bars, **style)
     axes.legend(frameon=False)
     return figure
 

@@ -1,6 +1,6 @@
 """Draw the curves of README and docs from `results/`: `python -m tools.pictures`.
 
-So every picture shows only what has rows. Those of a network's layers, Figures 2 to 4, come from
+The pictures of a network's layers, Figures 2 to 4, come from
 `highway-keras analyze`, and their numbers from `python -m tools.record section4` and `layers`.
 """
 
@@ -8,7 +8,7 @@ from benchmarks.measurements import ROOT
 from highway_keras import plots, results
 from highway_keras.plots import Line, plot_lines
 from tools import figure1, section4
-from tools.tables import rows
+from tools.frames import rows
 
 MARKERS = {"authors": "^", "modern": "o", "muon": "s"}
 

@@ -1,4 +1,4 @@
-"""Record rows of `results/` that no command of the package writes.
+"""Copy rows of runs into `results/`, and measure those that no command of the package writes.
 
     python -m tools.record accuracy RUN...          finished runs of one network, as one row
     python -m tools.record curves RUN...            runs of `fit`, a row per epoch

@@ -1,8 +1,7 @@
-"""What a release says of where the project is, which the repository does not know.
+"""Write the address of the repository into README.md and setup.cfg, for a release.
 
-`python tools/release.py URL REF` writes it into README.md and setup.cfg, for a repository at URL
-(without a slash at the end), as of the tag or commit REF. A release builds the packages with them;
-it needs only Python.
+`python tools/release.py URL REF` takes the repository's URL, without a slash at the end, and the
+tag or commit REF. A release builds the packages after it; it needs only Python.
 """
 
 import pathlib

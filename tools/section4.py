@@ -4,7 +4,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from highway_keras.plots import COLORS
-from tools.tables import rows
+from tools.frames import rows
 
 # Of each data set two networks: from the paper's start, and from the start that a search chose.
 # The first seed of the latter is the network that the search trained.

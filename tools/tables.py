@@ -9,19 +9,15 @@ A test fails if a page has another table than the rows make. Numbers in prose ar
 `tests/claims.py` holds them to the rows.
 """
 
-import functools
-import io
 import math
 import re
 import statistics
 
-import pandas as pd
-
-from benchmarks.measurements import RESULTS, ROOT
+from benchmarks.measurements import ROOT
 from highway_keras import models, results
-from highway_keras.results import DIVERGED
 from highway_keras.util.files import write_text
 from tools import figure1
+from tools.frames import rows, shown
 
 BLOCK = re.compile(r"<!-- table: (\w+) -->\n(.*?)<!-- end -->", re.DOTALL)
 
@@ -46,51 +42,10 @@ LABELS = {  # of short names in rows
 }
 
 
-# Rows
-
-
-@functools.cache
-def read(name):
-    """Return all rows of `results/NAME.csv`, a `DataFrame`; what diverged is infinite."""
-    text = (RESULTS / f"{name}.csv").read_text(encoding="utf-8")
-    return pd.read_csv(io.StringIO(text.replace(f",{DIVERGED}", ",inf")), dtype={"trial": str})
-
-
-def rows(name, *, command="", **values):
-    """Return the rows of `results/NAME.csv` with these values; `command` is a regular expression.
-
-    Raises:
-        LookupError: If there is no such row.
-    """
-    frame = select(read(name), **values)
-    if command:
-        frame = frame[frame["command"].str.contains(command)]
-    if frame.empty:
-        raise LookupError(f"No row of {name}.csv has {values} and a command with {command!r}.")
-    return frame
-
-
-def select(frame, **values):
-    """Return the rows of a frame with these values."""
-    for column, value in values.items():
-        frame = frame[frame[column] == value]
-    return frame
-
-
-def shown(value, form=""):
-    """Format a number; what is missing is blank, and what is infinite diverged."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return "" if math.isnan(value) else DIVERGED
-    return format(value, form)
-
-
 def middle(row, name, form):
     """Return "median (lowest to highest)" of three columns."""
     value, low, high = (getattr(row, f"{name}{end}") for end in ("", "_low", "_high"))
     return f"{value:{form}} ({low:{form}} to {high:{form}})"
-
-
-# Tables: their lines
 
 
 def zoo():

@@ -1,0 +1,45 @@
+"""Rows of `results/` as pandas frames, for pages, pictures and tests."""
+
+import functools
+import io
+import math
+
+import pandas as pd
+
+from benchmarks.measurements import RESULTS
+from highway_keras.results import DIVERGED
+
+
+@functools.cache
+def read(name):
+    """Return all rows of `results/NAME.csv`, a `DataFrame`; what diverged is infinite."""
+    text = (RESULTS / f"{name}.csv").read_text(encoding="utf-8")
+    return pd.read_csv(io.StringIO(text.replace(f",{DIVERGED}", ",inf")), dtype={"trial": str})
+
+
+def rows(name, *, command="", **values):
+    """Return the rows of `results/NAME.csv` with these values; `command` is a regular expression.
+
+    Raises:
+        LookupError: If there is no such row.
+    """
+    frame = select(read(name), **values)
+    if command:
+        frame = frame[frame["command"].str.contains(command)]
+    if frame.empty:
+        raise LookupError(f"No row of {name}.csv has {values} and a command with {command!r}.")
+    return frame
+
+
+def select(frame, **values):
+    """Return the rows of a frame with these values."""
+    for column, value in values.items():
+        frame = frame[frame[column] == value]
+    return frame
+
+
+def shown(value, form=""):
+    """Format a number; what is missing is blank, and what is infinite diverged."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "" if math.isnan(value) else DIVERGED
+    return format(value, form)
