@@ -54,7 +54,9 @@ serialize = keras.initializers.serialize
 
 
 def redrawn(initializer, offset: int):
-    """Return an initializer of the same kind for another weight: Keras's repeat their draw.
+    """Return an initializer of the same kind for another weight.
+
+    One of Keras's with a seed draws the same numbers at every call.
 
     A seed that the user chose is raised by `offset`. Functions, and initializers whose seed is a
     `SeedGenerator`, draw anew each time and are returned unchanged.

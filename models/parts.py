@@ -17,7 +17,7 @@ def normal(stddev):
 
 
 def unshared(initializer):
-    """Return the configuration of a random initializer: one object would draw all kernels alike."""
+    """Return the configuration of an initializer with a seed: the object would repeat its draw."""
     import keras
 
     initializer = keras.initializers.get(initializer)

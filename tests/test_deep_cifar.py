@@ -245,7 +245,7 @@ def test_analyses_see_what_numpy_computes():
     assert compacted.model.count_params() == compacted.curve[-1]["parameters"]
 
 
-# His solver
+# The solver of the comparison of 2025
 
 
 def test_the_penalty_is_of_all_weights_beta_too():

@@ -21,7 +21,7 @@ from highway_keras.training.state import read_state
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="says nothing of it"),
+    pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="is about TensorFlow"),
     pytest.mark.skipif(not hasattr(os, "fork"), reason="commands are forked"),
 ]
 SEED = int(os.environ.get("SURVIVAL_SEED", random.SystemRandom().randrange(10**6)))

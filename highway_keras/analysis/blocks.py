@@ -182,7 +182,7 @@ def closed(layer, index=None):
         bias.assign(before)
 
 
-# Data and parts of a model
+# Batches and labels
 
 
 def in_batches(x, batch_size, verbose):

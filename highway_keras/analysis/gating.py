@@ -46,8 +46,8 @@ def transform_biases(model):
 
     Returns:
         A dictionary from the name of each block to an array `(units,)`. The name of a block is its
-        layer's; in a `HighwayStack` its number replaces the depth, and repeated names are counted.
-        The array is `[nan]` for a gate without a bias.
+        layer's; blocks of a `HighwayStack` are numbered, such as `highway_0`, and repeated names
+        are counted, such as `highway (2)`. The array is `[nan]` for a gate without a bias.
 
     Examples:
         >>> from highway_keras import analysis, models

@@ -77,7 +77,7 @@ def add_fit(add):
 
 
 def fit(options):
-    """Train a network of the zoo, or further one from a file, with each seed."""
+    """Train a network of the zoo, or go on training one from a file, once for each seed."""
     is_name = options.model in models.list_models()
     if not is_name and not pathlib.Path(options.model).exists():
         models.get(options.model)  # raises, with names that are like it
@@ -139,7 +139,7 @@ def _from_the_zoo(options, overrides, seed, scope):
 
 
 def _from_a_file(options, overrides, seed, scope):
-    """Return the same of the network in a file."""
+    """Return what `_from_the_zoo` does, for a network in a file."""
     if options.model_options or options.weights:
         raise ValueError(
             "--model-set and --weights act when a network is made: name one of `list`."

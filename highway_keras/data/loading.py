@@ -50,7 +50,7 @@ def load(
         limit: Keep only this many of the remaining training images, for a quick experiment.
         input_shape: (height, width, channels) that the pictures of a folder are scaled to. Other
             images keep their shape.
-        test_only: Whether to leave the pictures of a folder on disk that are not to be tested on.
+        test_only: Whether only the test images are needed: other pictures of a folder are not read.
 
     Returns:
         A `Dataset`. Its training images are in a fixed shuffled order.

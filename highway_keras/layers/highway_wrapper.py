@@ -20,7 +20,7 @@ CONVOLUTIONS = (
 )
 ATTENTION_TO_A_LIST = (layers.Attention, layers.AdditiveAttention)
 ATTENTION = (layers.MultiHeadAttention, layers.GroupQueryAttention)
-# Of the default gate; the signature has `None`, so that an option beside `transform` shows
+# Of the default gate. The signature has `None`, which tells whether an option was given.
 DEFAULTS = {
     "transform_activation": "sigmoid",
     "transform_kernel_initializer": "glorot_uniform",

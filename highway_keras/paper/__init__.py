@@ -1,6 +1,7 @@
 """The paper's experiments: its tables and figures, and the authors' own logs next to them.
 
-Each function is a command of `highway-keras reproduce`, whose `--help` says what the options mean.
+Each `reproduce_…` and `compare_…` function is a command of `highway-keras reproduce`, whose
+`--help` says what the options mean.
 `data_dir` is where TensorFlow Datasets keeps its data, `out` the folder of the results.
 """
 

@@ -40,7 +40,7 @@ def batches(arrays, steps, batch_size, seed, first_epoch=0):
 
 
 def array_batches(arrays, steps, batch_size, seed, first_epoch=0):
-    """Yield the same batches by indexing, which also reads pictures that are not in memory."""
+    """Yield batches by indexing, which also reads pictures that are not in memory."""
     for epoch in itertools.count(first_epoch):
         if keras.backend.backend() == "tensorflow":
             order = _tensor_order(len(arrays[0]), seed, epoch).numpy()

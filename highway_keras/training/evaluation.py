@@ -117,7 +117,8 @@ class TestCurve(keras.callbacks.Callback):
 
     Args:
         images: The `data.Dataset` whose test images are used.
-        preprocessing: The recipe's steps, and `images.x_train` must be those of the training.
+               preprocessing: The recipe's steps. The mean image is that of `images.x_train`, so
+            `images` must be what the network is trained on.
     """
 
     def __init__(self, images, preprocessing):
