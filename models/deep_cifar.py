@@ -147,7 +147,7 @@ def _convolutions(maps, activation, last_activation, kernel, beta=0.0, *, stride
         _normalization(beta),
     ]
     if last_activation == "sigmoid":  # in bfloat16 it takes three times as long on a CPU
-        layers.append(keras.layers.Activation("sigmoid", dtype=parts.float32_at_least()))
+        layers.append(keras.layers.Activation("sigmoid", dtype="float32"))
     elif last_activation is not None:
         layers.append(keras.layers.Activation(last_activation))
     return keras.Sequential(layers, name=name)

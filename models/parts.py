@@ -37,15 +37,8 @@ def images(input_shape):
     return keras.Input(input_shape, name="images")
 
 
-def float32_at_least():
-    """Return the dtype of a layer that computes in float32 under mixed precision, too."""
-    import keras
-
-    return None if keras.config.dtype_policy().compute_dtype == "float64" else "float32"
-
-
 def predictions(x, classes, kernel_initializer):
-    """Return the probabilities of the classes, in float32 at least under any dtype policy."""
+    """Return the probabilities of the classes, in float32 under any dtype policy."""
     import keras
 
     from highway_keras.optimizers import CLASSIFIER
@@ -55,5 +48,5 @@ def predictions(x, classes, kernel_initializer):
         activation="softmax",
         kernel_initializer=kernel_initializer,
         name=CLASSIFIER,
-        dtype=float32_at_least(),
+        dtype="float32",
     )(x)
