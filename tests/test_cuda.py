@@ -12,7 +12,7 @@ import pytest
 from keras import ops, tree
 from test_depth_loop import WIDTH, weights
 
-from highway_keras.layers.depth_loop import scan
+from highway_keras.layers.depth_loop import apply_blocks
 
 pytestmark = pytest.mark.skipif(
     keras.backend.backend() != "jax", reason="only JAX lowers for a device that is not there"
@@ -41,9 +41,9 @@ def test_depth_loop(arrays, options):
     import jax
 
     def total(*arrays):
-        return sum(ops.sum(y) for y in tree.flatten(scan(*arrays, **options)))
+        return sum(ops.sum(y) for y in tree.flatten(apply_blocks(*arrays, **options)))
 
-    assert lower(functools.partial(scan, **options), *arrays).count("stablehlo.while") == 1
+    assert lower(functools.partial(apply_blocks, **options), *arrays).count("stablehlo.while") == 1
     assert lower(jax.grad(total, (0, 1, 2)), *arrays).count("stablehlo.while") == 2
 
 

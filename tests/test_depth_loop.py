@@ -7,7 +7,7 @@ from harness import value_and_gradients
 from helpers import needs_tensorflow
 from keras import ops
 
-from highway_keras.layers.depth_loop import scan
+from highway_keras.layers.depth_loop import apply_blocks
 
 BACKEND = keras.backend.backend()
 WIDTH, BATCH = 5, 6
@@ -74,7 +74,7 @@ def test_value_and_gradients_equal_the_chains(case):
     depth, name, options = CASES[case]
     options = {**options, **kind_of(name)}
     arrays = weights(depth, name, dtype=DTYPE)
-    actual = value_and_gradients(lambda *a: weighted(scan(*a, **options)), arrays)
+    actual = value_and_gradients(lambda *a: weighted(apply_blocks(*a, **options)), arrays)
     expected = value_and_gradients(lambda *a: weighted(chain(*a, **options)[0]), arrays)
     assert_equal(actual, expected, TOLERANCE)
 
@@ -88,7 +88,7 @@ def test_outputs_and_gates(name, rematerialize):
         return weighted(y * y) + weighted(gates * gates)
 
     def of_loop(*a):
-        return value(*scan(*a, **TANH, return_gate=True, rematerialize=rematerialize))
+        return value(*apply_blocks(*a, **TANH, return_gate=True, rematerialize=rematerialize))
 
     def of_chain(*a):
         y, gates = chain(*a, **TANH)
@@ -111,7 +111,7 @@ def test_trials_equal_separate_networks(name):
         return weighted(ops.stack(ys))
 
     def together(*a):
-        return weighted(scan(*a, activation=relu_mask, **kind_of(name)))
+        return weighted(apply_blocks(*a, relu_mask=relu_mask, **kind_of(name)))
 
     arrays = weights(6, name, lead=(3,))
     actual, expected = (value_and_gradients(f, arrays) for f in (together, separately))
@@ -127,7 +127,7 @@ def test_the_gradient_passes_through_a_vectorized_map(function):
         steps = ops.reshape(x, (2, -1, WIDTH))
 
         def of_step(rows):
-            return scan(rows, kernel, bias, **options)
+            return apply_blocks(rows, kernel, bias, **options)
 
         if function:
             import tensorflow as tf
@@ -137,7 +137,7 @@ def test_the_gradient_passes_through_a_vectorized_map(function):
         return weighted(ops.reshape(outputs, x.shape))
 
     inputs = weights(4, "coupled")
-    expected = value_and_gradients(lambda *parts: weighted(scan(*parts)), inputs)
+    expected = value_and_gradients(lambda *parts: weighted(apply_blocks(*parts)), inputs)
     assert_equal(value_and_gradients(mapped, inputs), expected, 1e-5)
 
 
@@ -145,7 +145,7 @@ def test_mixed_precision():
     """Half-precision inputs with float32 weights: the gradients keep the dtype of their tensor."""
 
     def loss(x, kernel, bias):
-        y = scan(ops.cast(x, "float16"), kernel, bias, activation="tanh")
+        y = apply_blocks(ops.cast(x, "float16"), kernel, bias, activation="tanh")
         assert keras.backend.standardize_dtype(y.dtype) == "float16"
         return weighted(ops.cast(y, "float32"))
 
@@ -164,7 +164,7 @@ def test_it_is_differentiable_once_on_tensorflow():
     def slope(x, *others):
         with tf.GradientTape() as tape:
             tape.watch(x)
-            y = weighted(scan(x, *others))
+            y = weighted(apply_blocks(x, *others))
         return ops.sum(tape.gradient(y, x) ** 2)
 
     with pytest.raises(NotImplementedError, match="TensorFlow"):
@@ -179,7 +179,7 @@ def test_the_program_does_not_grow_with_depth():
     def run(*tensors):
         with tf.GradientTape() as tape:
             tape.watch(tensors)
-            value = weighted(scan(*tensors))
+            value = weighted(apply_blocks(*tensors))
         return value, *tape.gradient(value, tensors)
 
     def size(depth):

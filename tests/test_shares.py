@@ -7,7 +7,7 @@ from keras import ops
 from test_depth_loop import WIDTH, assert_equal, weighted, weights
 
 from highway_keras.layers.backends import shim
-from highway_keras.layers.depth_loop import scan, shares
+from highway_keras.layers.depth_loop import apply_blocks, shares
 
 pytestmark = needs_tensorflow
 CORES = 3
@@ -61,13 +61,13 @@ def check_exact(loss, arrays, monkeypatch, tolerance=1e-6, unknown=()):
 @pytest.mark.parametrize("batch", [(11,), (9,), (3,), (5, 3), ()])
 def test_any_batch(batch, monkeypatch):
     arrays = weights(4, "coupled", batch=batch, dtype="float64")
-    check_exact(lambda *a: weighted(scan(*a)), arrays, monkeypatch, 1e-14)
+    check_exact(lambda *a: weighted(apply_blocks(*a)), arrays, monkeypatch, 1e-14)
 
 
 @pytest.mark.parametrize("batch, unknown", [((1,), [0]), ((8,), [0]), ((5, 3), [0, 1])])
 def test_gates_and_sizes_that_are_unknown(batch, unknown, monkeypatch):
     def loss(*a):
-        outputs, gates = scan(*a, activation="tanh", return_gate=True)
+        outputs, gates = apply_blocks(*a, activation="tanh", return_gate=True)
         return ops.sum(ops.sin(outputs) * outputs) + ops.sum(gates * gates)
 
     check_exact(loss, weights(4, "learned", batch=batch), monkeypatch, unknown=unknown)
@@ -81,7 +81,9 @@ def test_the_rows_that_fill_a_share_leave_no_trace(monkeypatch):
 
     x, kernel, bias = weights(4, "plain", batch=(11,))
     options = {"kind": "plain", "activation": normalized}
-    check_exact(lambda *a: weighted(scan(*a, **options)), [x, kernel, 0 * bias], monkeypatch)
+    check_exact(
+        lambda *a: weighted(apply_blocks(*a, **options)), [x, kernel, 0 * bias], monkeypatch
+    )
 
 
 SHARES = [((11, WIDTH), 3), ((5, WIDTH), 2), ((WIDTH,), 1), ((5, 3, WIDTH), 3), ((None, WIDTH), 3)]
@@ -96,7 +98,7 @@ def test_a_loop_for_each_share_and_one_program_for_all(shape, count):
     def run(*tensors):
         with tf.GradientTape() as tape:
             tape.watch(tensors)
-            y = scan(*tensors)
+            y = apply_blocks(*tensors)
         return y, *tape.gradient(y, tensors)
 
     function = graph_of(run, tf.TensorSpec(shape, "float32"), kernel, bias)
@@ -111,8 +113,8 @@ def test_one_share_where_loops_do_not_run_parallel_loops(monkeypatch):
 
     arrays = weights(4, "coupled", batch=(9,))
     trials = weights(4, "coupled", lead=(2,), batch=(9,))
-    assert len(loops_in(graph_of(scan, *arrays))) == CORES
-    assert len(loops_in(graph_of(scan, *trials))) == 1  # cohorts run side by side already
+    assert len(loops_in(graph_of(apply_blocks, *arrays))) == CORES
+    assert len(loops_in(graph_of(apply_blocks, *trials))) == 1  # cohorts run side by side already
     assert shim.parallel_loops() == 1  # eagerly
     monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: [kind])
-    assert len(loops_in(graph_of(scan, *arrays))) == 1  # on a GPU
+    assert len(loops_in(graph_of(apply_blocks, *arrays))) == 1  # on a GPU

@@ -9,7 +9,7 @@ import functools
 from keras import ops
 
 from highway_keras.layers.backends import shim
-from highway_keras.layers.depth_loop import scan
+from highway_keras.layers.depth_loop import apply_blocks
 
 METRICS = {"loss": "min", "accuracy": "max"}  # of a trial, in the order of `_batch_sums`
 
@@ -86,7 +86,7 @@ def _logits(kind, weights, settings, x):
     z = ops.reshape(z, (-1, *kernel.shape[1:])) + weights["first_bias"]
     z = ops.transpose(z, (1, 0, 2))
     h = ops.where(relu_mask > 0, ops.relu(z), ops.tanh(z))
-    h = scan(h, weights["kernel"], weights["bias"], activation=relu_mask, kind=kind)
+    h = apply_blocks(h, weights["kernel"], weights["bias"], kind=kind, relu_mask=relu_mask)
     return ops.matmul(h, weights["top_kernel"][0]) + weights["top_bias"][0][:, None]
 
 

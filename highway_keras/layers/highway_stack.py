@@ -10,7 +10,7 @@ import numpy as np
 from keras import ops
 
 from highway_keras.layers import arguments, stacked
-from highway_keras.layers.depth_loop import scan
+from highway_keras.layers.depth_loop import apply_blocks
 from highway_keras.layers.gated import Negated
 from highway_keras.layers.highway import Highway
 from highway_keras.layers.highway_base import OF_WEIGHTS, HighwayBase
@@ -160,7 +160,7 @@ class HighwayStack(HighwayBase):
         setattr(self, name, weight)
 
     def call(self, inputs, return_gate=False):
-        return scan(
+        return apply_blocks(
             ops.cast(inputs, self.compute_dtype),
             *self.joint_weights(),
             activation=self.activation,

@@ -16,10 +16,10 @@ EXPORTED = ("__call__", "serving_default")  # the functions that Keras's `model.
 def has_loops():
     """Return whether loops may be compiled: `scan` below.
 
-    Not in `tf.vectorized_map`, which drops custom gradients, so all would be zero. Keras's
-    `TimeDistributed` calls it where the number of steps is unknown. It does not show in a
-    `tf.function` that was traced before. And not in what `model.export` traces: ONNX has no
-    compiled loops, and a server would compile one anew for each batch size.
+        Not in `tf.vectorized_map`, which Keras's `TimeDistributed` calls where the number of steps is
+    unknown: the map drops custom gradients, so all would be zero. A `tf.function` that was traced
+    before does not show the map. And not in what `model.export` traces: ONNX has no compiled
+    loops, and a server would compile one anew for each batch size.
     """
     graph = tf.compat.v1.get_default_graph()
     while graph is not None:

@@ -3,17 +3,10 @@
 import torch
 from keras import ops
 
-from highway_keras.layers.backends import plain_scan as scan  # noqa: F401
-
 
 def has_loops():
     """Return whether loops may be compiled."""
     return False
-
-
-def compiled(f):
-    """Return `f` unchanged."""
-    return f
 
 
 def parallel_loops():

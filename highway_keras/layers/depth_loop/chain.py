@@ -6,12 +6,12 @@ import keras
 from keras import ops, tree
 
 from highway_keras.layers.backends import name as BACKEND
-from highway_keras.layers.backends import plain_scan, shim
+from highway_keras.layers.backends import shim
 from highway_keras.layers.depth_loop.block import Block, relu_or_tanh
 from highway_keras.layers.depth_loop.shares import split_over_cores
 
 
-def scan(
+def apply_blocks(
     x,
     kernel,
     bias,
@@ -20,6 +20,7 @@ def scan(
     kind="highway",
     return_gate=False,
     rematerialize=False,
+    relu_mask=None,
 ):
     """Apply a chain of identical fully connected blocks, one after the other, as one loop.
 
@@ -39,14 +40,15 @@ def scan(
         x: Input, `(..., d)`. With a trial axis K, K networks run at once: `(K, ..., d)`.
         kernel: Kernels, `(L, d, m * d)` or `(L, K, d, m * d)`, for m parts of H, T and C.
         bias: Biases, `(L, m * d)` or `(L, K, m * d)`.
-        activation: Activation of H. Or, with trials, a tensor `(K, 1, 1)` that is 1 for each
-            network with relu and 0 for tanh.
+        activation: Activation of H.
         transform_activation: Activation of T and C.
         kind: `"highway"`, `"plain"` or `"residual"`.
         return_gate: Whether to return `(outputs, gates)`; the gates are T, `(L, ..., d)`.
         rematerialize: Whether the backward pass recomputes H and T from the input of each block.
             It recomputes them in any case for activations other than relu, tanh, sigmoid and
             linear, on TensorFlow and JAX.
+        relu_mask: With trials, in place of `activation`: a tensor `(K, 1, 1)` that is 1 for each
+            network with relu and 0 for tanh.
 
     Returns:
         The outputs, of the shape and dtype of `x`.
@@ -54,18 +56,15 @@ def scan(
     x = ops.convert_to_tensor(x, sparse=False)
     # The loop runs in the dtype of `x`: it carries block outputs from one block to the next.
     kernel, bias = (ops.cast(ops.convert_to_tensor(w), x.dtype) for w in (kernel, bias))
-    relu_mask = ops.zeros((), x.dtype)  # the tensor that `relu_or_tanh` reads
-    if activation is None or isinstance(activation, str) or callable(activation):
-        activation = keras.activations.get(activation)
-    else:
-        relu_mask, activation = ops.cast(ops.convert_to_tensor(activation), x.dtype), relu_or_tanh
+    activation = keras.activations.get(activation) if relu_mask is None else relu_or_tanh
+    relu_mask = ops.convert_to_tensor(0 if relu_mask is None else relu_mask, x.dtype)
     gates = kernel.shape[-1] // kernel.shape[-2] - 1
     gate_activations = [keras.activations.get(transform_activation)] * gates
     block = Block(kind, (activation, *gate_activations), rematerialize)
 
     trials = len(kernel.shape) - 3
     outputs = split_over_cores(
-        lambda rows: chain(block, rows, kernel, bias, relu_mask, return_gate),
+        lambda rows: _chain(block, rows, kernel, bias, relu_mask, return_gate),
         ops.reshape(x, (*ops.shape(x)[:trials], -1, x.shape[-1])),
         kernel,
     )
@@ -75,7 +74,7 @@ def scan(
     return y, ops.reshape(outputs[1], (*kernel.shape[:1], *ops.shape(x)))
 
 
-def chain(block, x, kernel, bias, relu_mask, return_gate):
+def _chain(block, x, kernel, bias, relu_mask, return_gate):
     """Run `block` over all layers of `kernel`, on `x` of shape `(n, d)` or `(K, n, d)`.
 
     Return the outputs of the last block, then the transform gates if requested, in a tuple.
@@ -113,7 +112,7 @@ def _loops(block, return_gate, has_loops):
 
         if block.rematerialize and BACKEND == "torch":  # TensorFlow's is a custom gradient
             step = keras.remat(step)
-        loop = shim.scan if has_loops else plain_scan
+        loop = shim.scan if has_loops else _python_scan
         y, (xs, residuals, gates) = loop(step, _columns(x), (kernel, bias[..., None]))
         return tuple(_columns(v) for v in (y, *gates)), (xs, residuals)
 
@@ -130,6 +129,19 @@ def _loops(block, return_gate, has_loops):
         return _columns(dx), *d_weights
 
     return [shim.compiled(f) if has_loops else f for f in (forward, backward)]
+
+
+def _python_scan(step, carry, xs):
+    """Loop as `shim.scan` does, in Python.
+
+    Not `keras.ops.scan`: on PyTorch the gradient of its indexing is as large as all of `xs`, once a
+    block.
+    """
+    emitted = []
+    for rows in zip(*map(ops.unstack, tree.flatten(xs)), strict=True):
+        carry, outputs = step(carry, tree.pack_sequence_as(xs, rows))
+        emitted.append(outputs)
+    return carry, tree.map_structure(lambda *rows: ops.stack(rows), *emitted)
 
 
 def _columns(x):
