@@ -24,7 +24,7 @@ LINE, ACCENT, MUTED = COLORS[0], COLORS[1], "#777777"
 SEQUENTIAL, DIVERGING = "viridis", "RdBu_r"
 KIND_STYLES = {"highway": "-", "plain": "--", "residual": ":"}
 ACTIVATION_STYLES = {"tanh": "-", "relu": "--"}
-MAPS_A_ROW = 5
+MAPS_PER_ROW = 5
 FAILED = 20  # nats: where trials that diverged are drawn, above all others
 
 
@@ -196,9 +196,9 @@ def plot_routing(by_class, classes=None, class_names=None):
     Returns:
         A `matplotlib.figure.Figure`.
     """
-    classes = list(by_class)[: 2 * MAPS_A_ROW] if classes is None else list(classes)
+    classes = list(by_class)[: 2 * MAPS_PER_ROW] if classes is None else list(classes)
     maps = [_matrix(by_class[number]) for number in classes]
-    columns = min(MAPS_A_ROW, len(classes))
+    columns = min(MAPS_PER_ROW, len(classes))
     rows = -(-len(classes) // columns)
     size = (2.2 * columns + 0.8, rows * 0.7 * _height(len(maps[0])))
     figure, panels = _panels(size, rows, columns, sharex=True, sharey=True)

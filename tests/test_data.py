@@ -8,7 +8,7 @@ import pytest
 from helpers import all_but
 from picture_folders import CLASSES, images, write_classes, write_parts
 
-from highway_keras.data import DataError, Dataset, PictureArray, dataset, images_at_once, load
+from highway_keras.data import DataError, Dataset, PictureArray, dataset, inference_batch_size, load
 from highway_keras.data.dataset import hold_out
 
 X, Y = images(60)
@@ -48,7 +48,7 @@ def test_fingerprints_of_every_source_stay(make, fingerprint, tmp_path):
 
 def test_large_images_are_measured_in_smaller_batches():
     shapes = [(28, 28, 1), (32, 32, 3), (256, 256, 3), (2000, 2000, 3)]
-    assert list(map(images_at_once, shapes)) == [500, 500, 7, 1]
+    assert list(map(inference_batch_size, shapes)) == [500, 500, 7, 1]
 
 
 def test_what_is_held_out():
@@ -85,7 +85,7 @@ def test_class_names(tmp_path):
 
 def test_pictures_that_do_not_fit_stay_on_the_disk(tmp_path, monkeypatch):
     full = load(write_parts(tmp_path), input_shape=(8, 8, 1))
-    monkeypatch.setattr(dataset, "MOST_IN_MEMORY", 0)
+    monkeypatch.setattr(dataset, "MAX_IN_MEMORY", 0)
     streamed = load(tmp_path, input_shape=(8, 8, 1))
     assert isinstance(streamed.x_train, PictureArray) and repr(streamed) == repr(full)
     assert streamed.fingerprint() == full.fingerprint()

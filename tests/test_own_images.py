@@ -34,7 +34,7 @@ def copy(folder, tmp_path):
 @pytest.fixture
 def on_disk(monkeypatch):
     """Pictures stay on the disk, however few they are."""
-    monkeypatch.setattr(dataset, "MOST_IN_MEMORY", 0)
+    monkeypatch.setattr(dataset, "MAX_IN_MEMORY", 0)
 
 
 def fit(images, out, **changes):
@@ -109,10 +109,10 @@ def test_a_bad_folder_is_refused(spoil, message, copy):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("most", [dataset.MOST_IN_MEMORY, 0], ids=["in memory", "on disk"])
+@pytest.mark.parametrize("most", [dataset.MAX_IN_MEMORY, 0], ids=["in memory", "on disk"])
 def test_every_broken_picture_is_named(most, copy, monkeypatch):
     """Before the first step: a run takes the fingerprint of its images."""
-    monkeypatch.setattr(dataset, "MOST_IN_MEMORY", most)
+    monkeypatch.setattr(dataset, "MAX_IN_MEMORY", most)
     broken = [copy / "train/bee/001.png", copy / "train/cat/005.png"]
     broken[0].write_text("no picture")
     os.truncate(broken[1], 60)
@@ -166,7 +166,7 @@ def test_training_on_pictures_on_the_disk_is_the_same_and_resumes(folder, tmp_pa
     changes = {"preprocessing": ("gcn", "mean"), "augmentation": ("crop4", "mirror"), "epochs": 3}
     changes["class_weight"] = {0: 3.0}
     in_memory = fit(read(folder), tmp_path / "in memory", **changes)
-    monkeypatch.setattr(dataset, "MOST_IN_MEMORY", 0)
+    monkeypatch.setattr(dataset, "MAX_IN_MEMORY", 0)
     images = read(folder)
     monkeypatch.setattr(data.PictureArray, "__array__", None)  # which would read them all
     streamed = fit(images, tmp_path / "streamed", **changes)

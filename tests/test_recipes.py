@@ -12,7 +12,7 @@ from highway_keras import ConvHighway2D, HighwayStack, models
 from highway_keras.optimizers import CaffeSGD, ConvMuon
 from highway_keras.training import RECIPES, Recipe, get_recipe
 from highway_keras.training.batches import (
-    MOST_STEPS,
+    MAX_STEPS,
     array_batches,
     batches,
     plan_steps,
@@ -287,9 +287,9 @@ def test_gradients_whose_norm_overflows_show():
 def test_plan_steps():
     for images in [*range(1, 300), 1294, 45_000, 50_000, 54_000, 60_000]:
         for batch_size in (1, 32, 128):
-            steps, steps_a_call, batch = plan_steps(images, batch_size)
+            steps, steps_per_execution, batch = plan_steps(images, batch_size)
             assert batch == min(images, batch_size)
-            assert steps % steps_a_call == 0 and 1 <= steps_a_call <= MOST_STEPS
+            assert steps % steps_per_execution == 0 and 1 <= steps_per_execution <= MAX_STEPS
             assert 0.99 * (images // batch) <= steps <= images // batch
     assert plan_steps(54_000, 128) == (420, 30, 128)  # not 421, a prime
     for images in (60_000, 50_000):  # the authors', none of whose steps is dropped

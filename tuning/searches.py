@@ -83,10 +83,10 @@ def run_searches(
                 "continue it, or name another folder."
             )
     preprocess = data.preprocessor(PREPROCESSING, images.x_train)
-    at_once = data.dataset.images_at_once(images.input_shape)
+    batch_size = data.dataset.inference_batch_size(images.input_shape)
 
     def preprocessed(x, y):
-        return preprocess.predict(np.asarray(x), at_once, verbose=0), y
+        return preprocess.predict(np.asarray(x), batch_size, verbose=0), y
 
     train = preprocessed(images.x_train, images.y_train)
     validation = None

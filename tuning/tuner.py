@@ -28,7 +28,7 @@ with extra("tune"):
     from keras_tuner.engine.trial import Trial
 
 OBJECTIVES = (*METRICS, *(f"val_{metric}" for metric in METRICS))
-COHORTS_A_CORE = 5  # a CPU gains nothing from more, and small populations end sooner
+COHORTS_PER_CORE = 5  # a CPU gains nothing from more, and small populations end sooner
 CHECKPOINT_INTERVAL_S = 120
 POLL_INTERVAL_S = 0.5  # between two questions of a worker that waits for others
 LOG_INTERVAL_S = 60  # between two lines of progress where the output is no terminal
@@ -248,7 +248,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
     def _train_all(self, images, verbose):
         """Train trials, as many together as the population has, until none is left."""
         max_trials = self.local_oracle.max_trials
-        usual = max_trials if shim.accelerators() else COHORTS_A_CORE * IN_A_COHORT * cores()
+        usual = max_trials if shim.accelerators() else COHORTS_PER_CORE * IN_A_COHORT * cores()
         size = min(self.population or usual, max_trials)
         slots = [f"{self.tuner_id}-{n}" for n in range(size)]
         while slots:

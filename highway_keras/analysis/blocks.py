@@ -11,7 +11,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from highway_keras.data import images_at_once
+from highway_keras.data import inference_batch_size
 from highway_keras.layers import HighwayStack
 from highway_keras.layers.gated import GatedLayer
 from highway_keras.util import checks
@@ -189,7 +189,7 @@ def in_batches(x, batch_size, verbose):
     """Yield `(slice, batch)` over samples: an array, or a list or dictionary of them."""
     arrays = keras.tree.flatten(x)
     if batch_size is None:
-        batch_size = min(images_at_once(array.shape[1:]) for array in arrays)
+        batch_size = min(inference_batch_size(array.shape[1:]) for array in arrays)
     checks.positive_integer("batch_size", batch_size)
     count = len(arrays[0])
     bar = keras.utils.Progbar(count, verbose=int(shows_progress(verbose)), unit_name="sample")

@@ -119,12 +119,12 @@ def predict(options):
     checks.integer("--top", options.top, least=1, most=len(trained.class_names))
     data = shared.library("data")
     paths = data.find_pictures(options.images)
-    at_once = data.images_at_once(trained.complete.input_shape[1:])
+    batch_size = data.inference_batch_size(trained.complete.input_shape[1:])
     rows = []
     with extra("train"):
         from tqdm import tqdm
-    for start in tqdm(range(0, len(paths), at_once), delay=1, leave=False, disable=None):
-        rows += _classify(trained, paths[start : start + at_once], options.top)
+    for start in tqdm(range(0, len(paths), batch_size), delay=1, leave=False, disable=None):
+        rows += _classify(trained, paths[start : start + batch_size], options.top)
     errors = [row["error"] for row in rows if "error" in row]
     for error in errors:
         print(f"highway-keras: {printable(error)}", file=sys.stderr)

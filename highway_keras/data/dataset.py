@@ -8,7 +8,7 @@ import numpy as np
 
 # The most pixel values to train on in memory, where each takes 9 bytes: as uint8, as preprocessed
 # float32, and as float32 on the device. Pictures of more values stay on disk.
-MOST_IN_MEMORY = 2**29
+MAX_IN_MEMORY = 2**29
 
 
 class DataError(ValueError):
@@ -61,7 +61,7 @@ class Dataset:
             x, y = getattr(self, f"x_{part}"), getattr(self, f"y_{part}")
             digest.update(f"{part} {len(x)}".encode())
             digest.update(y.astype("int64").tobytes())
-            size = images_at_once(x.shape[1:])
+            size = inference_batch_size(x.shape[1:])
             for start in range(0, len(x), size):
                 digest.update(x[start : start + size].tobytes())
         return digest.hexdigest()[:16]
@@ -73,7 +73,7 @@ class Dataset:
         )
 
 
-def images_at_once(shape):
+def inference_batch_size(shape):
     """Return how many images of a shape a network takes in one call outside of training."""
     return max(1, min(500, 500 * 32 * 32 * 3 // math.prod(shape)))  # fewer of larger ones
 

@@ -79,7 +79,7 @@ def load(
     if x.dtype == object:  # paths of pictures
         images = [PictureArray(paths, input_shape) for paths in images]
         needed = images[2:] if test_only else images
-        if sum(pictures.size for pictures in needed) <= dataset.MOST_IN_MEMORY:
+        if sum(pictures.size for pictures in needed) <= dataset.MAX_IN_MEMORY:
             images[-len(needed) :] = [pictures[:] for pictures in needed]
     x_train, x_val, x_test = images
     class_names = tuple(map(str, class_names))

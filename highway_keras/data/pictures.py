@@ -14,7 +14,7 @@ from highway_keras.util.messages import reason
 FORMATS = ("PNG", "JPEG")  # Pillow's other readers run programs or are seldom tested
 SUFFIXES = (".png", ".jpg", ".jpeg")
 MODES = {1: "L", 3: "RGB"}  # channels: what Pillow calls gray levels and colors
-MOST_NAMED = 50  # broken pictures in a message
+MAX_NAMED = 50  # broken pictures in a message
 
 
 def find_pictures(names):
@@ -134,7 +134,7 @@ class PictureArray:
 
         errors = [error for error in on_every_core(read, range(len(paths))) if error]
         if errors:
-            listed = " ".join(errors[:MOST_NAMED])
+            listed = " ".join(errors[:MAX_NAMED])
             raise DataError(f"Remove or repair {len(errors)} of the pictures: {listed}")
         return images
 

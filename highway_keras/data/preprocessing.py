@@ -9,7 +9,7 @@ import re
 import keras
 from keras import ops
 
-from highway_keras.data.dataset import images_at_once
+from highway_keras.data.dataset import inference_batch_size
 from highway_keras.util import checks
 
 PREPROCESSOR = "preprocessor"  # name of the model before the network in what `fit` saves
@@ -158,7 +158,7 @@ def preprocessor(steps, x_train):
     for step in steps:
         layer = layer_of_step("preprocessing", step, STEPS)
         if hasattr(layer, "adapt"):
-            size = images_at_once(x_train.shape[1:])
+            size = inference_batch_size(x_train.shape[1:])
             parts = (x_train[start : start + size] for start in range(0, len(x_train), size))
             layer.adapt(_apply(layers, part) for part in parts)
         layers.append(layer)

@@ -7,7 +7,7 @@ import tempfile
 
 import numpy as np
 
-from highway_keras.data.dataset import images_at_once
+from highway_keras.data.dataset import inference_batch_size
 from highway_keras.export import formats
 from highway_keras.training import probabilities
 from highway_keras.util.extras import extra
@@ -53,7 +53,7 @@ def run_in_new_process(path, format, images):
                 picture.save(folder / f"{index:04}.png")
         # -P: the script's folder is not searched for modules.
         command = [sys.executable, "-P", formats.__file__, format, path, folder]
-        command.append(str(images_at_once(images.shape[1:])))
+        command.append(str(inference_batch_size(images.shape[1:])))
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
             last = (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1]

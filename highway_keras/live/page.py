@@ -14,8 +14,8 @@ from highway_keras.analysis.blocks import class_numbers, observe
 from highway_keras.live.steps import network_steps
 from highway_keras.util import checks, files
 
-MOST_BYTES = 4 * 2**20
-MOST_EXAMPLES = 20
+MAX_BYTES = 4 * 2**20
+MAX_EXAMPLES = 20
 SCRIPTS = "elements weights operations network colors pad maps chart sentences page controls"
 
 
@@ -45,9 +45,9 @@ def live_page(model, x, y, path, class_names=None, title=None):
     """
     shape, steps = _image_shape(model), network_steps(model)
     size = 3 / 4 * len(json.dumps(steps))  # base64, but for a little
-    if size > MOST_BYTES:
+    if size > MAX_BYTES:
         raise ValueError(
-            f"The live page holds up to {MOST_BYTES / 2**20:g} MiB of weights, so that it opens at "
+            f"The live page holds up to {MAX_BYTES / 2**20:g} MiB of weights, so that it opens at "
             f"once. Received: {size / 2**20:.1f} MiB."
         )
     classes = model.output_shape[-1]
@@ -55,7 +55,7 @@ def live_page(model, x, y, path, class_names=None, title=None):
     checks.class_names("class_names", names, classes)
     layers = [block.name for block in observe(model)[1]]
     labels = class_numbers(y, (len(x),), classes)
-    chosen = choose(labels)[: max(1, MOST_BYTES // math.prod(shape))]
+    chosen = choose(labels)[: max(1, MAX_BYTES // math.prod(shape))]
     images, labels = np.asarray(x[chosen]), labels[chosen]
     if not np.array_equal(images, np.clip(np.rint(images), 0, 255)) or images.max() <= 1:
         raise ValueError(
@@ -120,7 +120,7 @@ def choose(labels):
     order = np.argsort(labels, kind="stable")
     _, counts = np.unique(labels, return_counts=True)
     turn = np.concatenate([np.arange(n) for n in counts])  # how many of its class lie before
-    return order[np.argsort(turn, kind="stable")][:MOST_EXAMPLES]
+    return order[np.argsort(turn, kind="stable")][:MAX_EXAMPLES]
 
 
 def is_on_white(images):

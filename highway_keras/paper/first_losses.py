@@ -11,7 +11,7 @@ import pathlib
 import keras
 
 from highway_keras import data, models, results
-from highway_keras.data.dataset import images_at_once
+from highway_keras.data.dataset import inference_batch_size
 from highway_keras.results import update_rows
 from highway_keras.training import get_recipe
 from highway_keras.training.machine import here
@@ -37,14 +37,14 @@ def first_losses(model, kernel_initializer, scale, seeds, limit, data_dir=None):
     steps = [step for step in recipe.preprocessing if not step.startswith("times")]
     preprocess = data.preprocessor(steps, images.x_train)
     x = scale * preprocess.predict(images.x_val[:limit], verbose=0)
-    at_once = images_at_once(images.input_shape)
+    batch_size = inference_batch_size(images.input_shape)
     losses = []
     for seed in range(seeds):
         keras.utils.set_random_seed(seed)
         network = models.create(model, kernel_initializer=kernel_initializer)
         network.get_layer("predictions").activation = keras.activations.linear
         network.compile(loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
-        losses.append(network.evaluate(x, images.y_val[:limit], at_once, verbose=0))
+        losses.append(network.evaluate(x, images.y_val[:limit], batch_size, verbose=0))
     return losses
 
 

@@ -5,10 +5,10 @@ import itertools
 import keras
 import numpy as np
 
-from highway_keras.data.dataset import MOST_IN_MEMORY, images_at_once
+from highway_keras.data.dataset import MAX_IN_MEMORY, inference_batch_size
 from highway_keras.util import checks
 
-ENOUGH_STEPS, MOST_STEPS = 20, 32  # in one call
+ENOUGH_STEPS, MAX_STEPS = 20, 32  # in one call
 
 
 def plan_steps(images, batch_size):
@@ -29,7 +29,7 @@ def plan_steps(images, batch_size):
 
 
 def _largest_divisor(steps):
-    return max(d for d in range(1, min(steps, MOST_STEPS) + 1) if steps % d == 0)
+    return max(d for d in range(1, min(steps, MAX_STEPS) + 1) if steps % d == 0)
 
 
 def batches(arrays, steps, batch_size, seed, first_epoch=0):
@@ -73,7 +73,7 @@ def _tensor_batches(arrays, steps, batch_size, seed, first_epoch):
     return chosen.map(lambda i: tuple(tf.gather(tensor, i) for tensor in tensors)).prefetch(2)
 
 
-class InTurn(keras.utils.PyDataset):
+class SequentialBatches(keras.utils.PyDataset):
     """Batches of all images in their order, read as they are needed."""
 
     def __init__(self, arrays, batch_size):
@@ -97,22 +97,22 @@ class Feed:
     Attributes:
         layers: What the model begins with.
         steps: Steps per epoch.
-        steps_a_call: Steps that Keras runs per call.
+        steps_per_execution: Steps that Keras runs per call.
     """
 
     def __init__(self, images, preprocess, batch_size, distribution):
         self.images, self.preprocess, self.distribution = images, preprocess, distribution
         x, replicas = images.x_train, distribution.replicas
-        self.in_memory = isinstance(x, np.ndarray) and x.size <= MOST_IN_MEMORY
+        self.in_memory = isinstance(x, np.ndarray) and x.size <= MAX_IN_MEMORY
         self.layers = [] if self.in_memory else [preprocess]
-        self.steps, self.steps_a_call, self.batch_size = plan_steps(len(x), batch_size)
+        self.steps, self.steps_per_execution, self.batch_size = plan_steps(len(x), batch_size)
         if self.batch_size % replicas:
             raise ValueError(
                 f"`batch_size` must be divisible by the number of devices, {replicas}. "
                 f"{checks.received('batch_size', self.batch_size)}"
             )
         if keras.backend.backend() == "torch" or replicas > 1 or not self.in_memory:
-            self.steps_a_call = 1  # all that these can do
+            self.steps_per_execution = 1  # all that these can do
 
     def training(self, class_weights, seed, first_epoch):
         """Return this process's share of endless batches, from an epoch on."""
@@ -129,13 +129,13 @@ class Feed:
         x, y, replicas = self.images.x_val, self.images.y_val, self.distribution.replicas
         if not len(x):
             return {}
-        at_once = images_at_once(self.images.input_shape)
+        batch_size = inference_batch_size(self.images.input_shape)
         if not self.in_memory:
-            return {"validation_data": InTurn([x, y], at_once)}
+            return {"validation_data": SequentialBatches([x, y], batch_size)}
         return {
             "validation_data": self.distribution.even_share([self._preprocessed(x), y]),
-            "validation_batch_size": max(at_once // replicas, 1) * replicas,
+            "validation_batch_size": max(batch_size // replicas, 1) * replicas,
         }
 
     def _preprocessed(self, x):
-        return self.preprocess.predict(x, images_at_once(self.images.input_shape), verbose=0)
+        return self.preprocess.predict(x, inference_batch_size(self.images.input_shape), verbose=0)

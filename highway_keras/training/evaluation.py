@@ -7,9 +7,9 @@ import numpy as np
 
 from highway_keras import results
 from highway_keras.data import preprocessor
-from highway_keras.data.dataset import images_at_once
+from highway_keras.data.dataset import inference_batch_size
 from highway_keras.ops import LOSS
-from highway_keras.training.batches import InTurn
+from highway_keras.training.batches import SequentialBatches
 from highway_keras.util.messages import shows_progress
 
 ROUNDING = 0.01  # by which a row of probabilities may miss 1, as in half precision
@@ -87,7 +87,7 @@ def probabilities(model, x, verbose=0):
     Raises:
         ValueError: If the model returns something else.
     """
-    batches = InTurn([x], images_at_once(x.shape[1:]))
+    batches = SequentialBatches([x], inference_batch_size(x.shape[1:]))
     rows = model.predict(batches, verbose=int(shows_progress(verbose)))
     return check_probabilities(model.name, rows, model.output_shape[-1])
 
@@ -117,14 +117,16 @@ class TestCurve(keras.callbacks.Callback):
 
     Args:
         images: The `data.Dataset` whose test images are used.
-               preprocessing: The recipe's steps. The mean image is that of `images.x_train`, so
+        preprocessing: The recipe's steps. The mean image is that of `images.x_train`, so
             `images` must be what the network is trained on.
     """
 
     def __init__(self, images, preprocessing):
         super().__init__()
         preprocess = preprocessor(preprocessing, images.x_train)
-        self.x = preprocess.predict(images.x_test, images_at_once(images.input_shape), verbose=0)
+        self.x = preprocess.predict(
+            images.x_test, inference_batch_size(images.input_shape), verbose=0
+        )
         self.y = images.y_test
 
     def on_epoch_end(self, epoch, logs=None):

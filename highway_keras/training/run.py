@@ -235,7 +235,7 @@ def _to_train(network, feed, recipe, seed):
     # Outside the scope: Keras fails with a model that is made and compiled in it.
     trainee = keras.Sequential([keras.Input(shape), *first, network])
     with scope():
-        compile_classifier(trainee, optimizer, feed.steps_a_call)
+        compile_classifier(trainee, optimizer, feed.steps_per_execution)
         optimizer.build(trainee.trainable_variables)
     return trainee
 

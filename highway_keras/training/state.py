@@ -12,7 +12,7 @@ from highway_keras.training.machine import here
 from highway_keras.util import checks
 from highway_keras.util.files import replacing, write_json
 
-DRAWS_AN_EPOCH = 2**20
+DRAWS_PER_EPOCH = 2**20
 # Settings that describe a run and do not decide it
 DESCRIPTIONS = ("dataset", "class_names", "recipe.name", "recipe.source", "recipe.reasons")
 
@@ -160,7 +160,7 @@ class EpochSeeds(keras.callbacks.Callback):
         self.epoch = epoch
         states = [v for v in self.model.variables if v.path.endswith("seed_generator_state")]
         for index, state in enumerate(states):
-            start = [self.seed * 1000 + index, epoch * DRAWS_AN_EPOCH]
+            start = [self.seed * 1000 + index, epoch * DRAWS_PER_EPOCH]
             state.assign(np.array(start, "uint64").astype("uint32"))
 
     def on_train_batch_begin(self, batch, logs=None):

@@ -8,7 +8,7 @@ import numbers
 
 from highway_keras.util.messages import did_you_mean
 
-LONGEST_REPR = 200  # characters of a value that a message repeats
+MAX_REPR = 200  # characters of a value that a message repeats
 
 
 def same_settings(folder, earlier, settings):
@@ -96,4 +96,4 @@ def received(name, value):
 def short_repr(value):
     """Return how a message shows a value: as Python writes it, cut if that is long."""
     text = repr(value).replace("\n", " ")
-    return text if len(text) <= LONGEST_REPR else f"{text[:LONGEST_REPR]}… ({len(text)} characters)"
+    return text if len(text) <= MAX_REPR else f"{text[:MAX_REPR]}… ({len(text)} characters)"

@@ -7,7 +7,7 @@ import sys
 import unicodedata
 import warnings
 
-LONGEST_IN_PICTURE = 60  # characters
+MAX_IN_PICTURE = 60  # characters
 _FORMULA = ("=", "+", "-", "@")
 # Keras quotes a cause after these words, or in bold, before a list of arguments.
 _BEFORE_CAUSE = re.compile(r".*(?:(?:Exception|Error) encountered:|\x1b\[1m)", re.DOTALL)
@@ -61,8 +61,8 @@ def spreadsheet_text(value):
 def in_picture(text):
     """Return `text` for Matplotlib: shortened, and its dollars escaped, which start mathematics."""
     text = printable(text)
-    if len(text) > LONGEST_IN_PICTURE:
-        text = f"{text[: LONGEST_IN_PICTURE - 1]}…"
+    if len(text) > MAX_IN_PICTURE:
+        text = f"{text[: MAX_IN_PICTURE - 1]}…"
     return text.replace("$", r"\$")
 
 

@@ -16,7 +16,7 @@ EXPORTED = ("__call__", "serving_default")  # the functions that Keras's `model.
 def has_loops():
     """Return whether loops may be compiled: `scan` below.
 
-        Not in `tf.vectorized_map`, which Keras's `TimeDistributed` calls where the number of steps is
+    Not in `tf.vectorized_map`, which Keras's `TimeDistributed` calls where the number of steps is
     unknown: the map drops custom gradients, so all would be zero. A `tf.function` that was traced
     before does not show the map. And not in what `model.export` traces: ONNX has no compiled
     loops, and a server would compile one anew for each batch size.
