@@ -62,7 +62,7 @@ def exported(trained, folder, images):
             options = {"format": format, "quantize": quantize, "class_names": trained.class_names}
             print(f"exporting {path.stem}", flush=True)
             try:
-                verified = export(trained.complete, path, images, **options)
+                verified = export(trained.model, path, images, **options)
             except (ImportError, RuntimeError, ValueError) as error:  # the others can be measured
                 print(f"without it: {error}", flush=True)
             else:
@@ -72,7 +72,7 @@ def exported(trained, folder, images):
 def work(name, path, images):
     """Take turns that report the milliseconds of a call by size of the batch."""
     if name.startswith("keras"):  # its runtime predicts in batches of 32
-        model = models.load(path).complete
+        model = models.load(path).model
 
         def call(images):
             return model.predict(images, batch_size=len(images), verbose=0)

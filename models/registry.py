@@ -155,7 +155,7 @@ def create(
         if isinstance(layer, keras.layers.Dropout):
             layer.rate *= dropout
     if file is not None:
-        _copy_weights(saved.load(file).model, model, file)
+        _copy_weights(saved.load(file).network, model, file)
     return model
 
 

@@ -27,10 +27,9 @@ class Trained:
     """A trained network, as `load` returns it.
 
     Attributes:
-        model: The network, which takes preprocessed images.
-        preprocess: The model from raw images, gray levels 0 to 255, to what `model` takes; `None`
-            if the network takes raw images.
-        complete: Both together: raw images to class probabilities.
+        model: The model from raw images, gray levels 0 to 255, to class probabilities.
+        network: The network alone, which takes preprocessed images.
+        preprocess: The model from raw images to what `network` takes; `None` if that is raw images.
         class_names: Names of the classes; their numbers, as text, if the file has no names.
         dataset: Name or path of the data set that it was trained on; `None` if the file names none.
         settings: What else `save` wrote, a dictionary.
@@ -38,28 +37,28 @@ class Trained:
     """
 
     model: keras.Model
+    network: keras.Model
     preprocess: keras.Model | None
-    complete: keras.Model
     class_names: tuple[str, ...]
     dataset: str | None
     settings: dict
     path: pathlib.Path
 
 
-def save(path: str | os.PathLike, complete: keras.Model, **settings) -> None:
+def save(path: str | os.PathLike, model: keras.Model, /, **settings) -> None:
     """Write a network with its preprocessing, and what it was trained on, to a `.keras` file.
 
     An existing file is replaced as a whole: a process that is killed leaves the old one.
 
     Args:
         path: Path of the file, which ends in `.keras`.
-        complete: The model from raw images to class probabilities. `load` takes it apart if it is
-            `keras.Sequential([preprocess, model])` with a `data.preprocessor`.
+        model: The model from raw images to class probabilities. `load` takes it apart if it is
+            `keras.Sequential([preprocess, network])` with a `data.preprocessor`.
         **settings: What can be written as JSON, such as `dataset`, `class_names`, `preprocessing`.
     """
     text = json.dumps(settings, indent=1)
     with replacing(path) as temporary:
-        complete.save(temporary)
+        model.save(temporary)
         with zipfile.ZipFile(temporary, "a", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr(SETTINGS, text)
 
@@ -84,7 +83,7 @@ def load(path: str | os.PathLike) -> Trained:
         >>> trained = models.load(models.get("mnist-highway-16").weights_file("mnist"))
         >>> trained.dataset, trained.class_names[:3]
         ('mnist', ('0', '1', '2'))
-        >>> trained.model.name
+        >>> trained.network.name
         'mnist-highway-16'
     """
     import keras
@@ -97,8 +96,8 @@ def load(path: str | os.PathLike) -> Trained:
             with zipfile.ZipFile(file) as archive:
                 has_settings = SETTINGS in archive.namelist()
                 settings = json.loads(archive.read(SETTINGS)) if has_settings else {}
-            complete = keras.models.load_model(path, compile=False)
-            _, classes = complete.output_shape
+            model = keras.models.load_model(path, compile=False)
+            _, classes = model.output_shape
             dataset = settings.get("dataset")
             class_names = tuple(map(str, settings.get("class_names") or range(classes)))
             if len(class_names) != classes:
@@ -107,10 +106,10 @@ def load(path: str | os.PathLike) -> Trained:
             raise ValueError(
                 f"{path} cannot be loaded as a network that classifies images: {reason(error)}."
             ) from error
-    layers = [layer for layer in complete.layers if not isinstance(layer, keras.layers.InputLayer)]
+    layers = [layer for layer in model.layers if not isinstance(layer, keras.layers.InputLayer)]
     is_pair = len(layers) == 2 and layers[0].name == PREPROCESSOR
-    preprocess, model = layers if is_pair else (None, complete)
-    return Trained(model, preprocess, complete, class_names, dataset, settings, path)
+    preprocess, network = layers if is_pair else (None, model)
+    return Trained(model, network, preprocess, class_names, dataset, settings, path)
 
 
 def resolve_network_path(path):

@@ -147,7 +147,7 @@ def test_options_of_fit_reach_network_data_and_training(tmp_path, capsys):
 def test_freeze_trains_the_classifier_alone(trained, tmp_path):
     command = f"fit {trained} --freeze --epochs 1 --limit 100 --out {tmp_path / 'out'}"
     assert run(*command.split()) == 0
-    before, after = (models.load(path).model for path in (trained, tmp_path / "out"))
+    before, after = (models.load(path).network for path in (trained, tmp_path / "out"))
     same = [
         np.array_equal(one, other)
         for one, other in zip(before.get_weights(), after.get_weights(), strict=True)
@@ -265,7 +265,7 @@ def mistaken(trained, tmp_path_factory):
     x, y = np.zeros((20, 8, 8, 1), "uint8"), np.arange(20) % 2
     np.savez(folder / "two.npz", x_train=x, y_train=y, x_test=x, y_test=y)
     Image.new("L", (8, 8)).save(folder / "picture.png")
-    models.load(trained).complete.save(folder / "plain.keras")
+    models.load(trained).model.save(folder / "plain.keras")
     return folder
 
 
@@ -324,7 +324,7 @@ def test_a_reader_that_has_left_ends_quietly():
 def test_the_command_prints_no_control_characters(trained, tmp_path, capsys):
     network = tmp_path / "network.keras"
     names = [EVIL, *map(str, range(9))]
-    models.save(network, models.load(trained).complete, class_names=names)
+    models.save(network, models.load(trained).model, class_names=names)
     picture = tmp_path / "\x1b[2J.png"
     Image.new("L", (8, 8)).save(picture)
     assert run("predict", network, picture, "--top", 10) == 0

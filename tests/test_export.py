@@ -481,7 +481,7 @@ def test_the_gates_of_the_serving_page_are_served(tmp_path, monkeypatch):
     classify = tf.saved_model.load("serving/watched/1").signatures["serving_default"]
     (name,) = classify.structured_input_signature[1]
     served = {key: value.numpy() for key, value in classify(**{name: tf.constant(x)}).items()}
-    model = models.load("run").complete
+    model = models.load("run").model
     np.testing.assert_allclose(served["probabilities"], model.predict(x, verbose=0), atol=1e-5)
     gates = [gate.mean(axis=-1) for gate in analysis.gates(model, x).values()]
     np.testing.assert_allclose(served["gates"], np.stack(gates, axis=-1), atol=1e-5)

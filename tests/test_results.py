@@ -129,10 +129,10 @@ def test_the_layers_of_a_network_and_its_rounded_weights(run, tmp_path, monkeypa
     assert {(row["searched_bias"], row["seed"]) for row in layers} == {("at -2", "3")}
     shipped = models.load(tmp_path / "section4" / "digits-2-seed3.keras")
     for weight, rounded in zip(
-        models.load(run).model.get_weights(), shipped.model.get_weights(), strict=True
+        models.load(run).network.get_weights(), shipped.network.get_weights(), strict=True
     ):
         np.testing.assert_equal(rounded, weight.astype("float16").astype("float32"))
-    accuracy = training.evaluate(shipped.complete, data.load("digits")).accuracy
+    accuracy = training.evaluate(shipped.model, data.load("digits")).accuracy
     assert float(intact["test_accuracy"]) == accuracy
 
 

@@ -102,14 +102,14 @@ def test_what_a_run_leaves(images, result):
 def test_best_keras_is_of_the_best_epoch_and_names_its_data(images, result):
     trained = models.load(result.folder)
     assert (trained.dataset, trained.class_names) == ("digits", images.class_names)
-    assert trained.complete.predict(images.x_test, verbose=0) == pytest.approx(
+    assert trained.model.predict(images.x_test, verbose=0) == pytest.approx(
         result.model.predict(images.x_test, verbose=0), abs=1e-6
     )
-    measured = training.evaluate(trained.complete, images)
+    measured = training.evaluate(trained.model, images)
     assert (measured.loss, measured.accuracy) == (result.test_loss, result.test_accuracy)
     assert measured.confusion.tolist() == result.confusion
     held_out = dataclasses.replace(images, x_test=images.x_val, y_test=images.y_val)
-    accuracy = training.evaluate(trained.complete, held_out).accuracy
+    accuracy = training.evaluate(trained.model, held_out).accuracy
     highest = max(row["val_accuracy"] for row in result.history)
     assert accuracy == pytest.approx(highest, abs=1e-6)
     assert result.history[result.best_epoch - 1]["val_accuracy"] == highest
@@ -136,7 +136,7 @@ def test_a_run_killed_before_any_file_resumes_to_the_same_bits(images, tmp_path,
             fit(images, out, epochs=2)
             break  # not killed: it writes no more files
         assert_same_run(fit(images, out, epochs=2, resume=True), result)
-        measured = training.evaluate(models.load(out).complete, images)
+        measured = training.evaluate(models.load(out).model, images)
         assert (measured.loss, measured.accuracy) == (result.test_loss, result.test_accuracy)
     assert moment >= 6
 
@@ -229,7 +229,7 @@ def test_a_model_is_trained_in_place_to_its_best_epoch_but_for_frozen_layers(ima
     result = training.fit(model, images, "digits", out=tmp_path, **OPTIONS)
     same = [np.array_equal(*pair) for pair in zip(before, model.get_weights(), strict=True)]
     assert same == [True] * 2 + [False] * (len(same) - 2)
-    np.testing.assert_equal(model.get_weights(), models.load(tmp_path).model.get_weights())
+    np.testing.assert_equal(model.get_weights(), models.load(tmp_path).network.get_weights())
     assert result.model.layers[-1] is model
 
 
@@ -238,7 +238,7 @@ def test_a_run_in_bfloat16_is_saved_in_float32(images, tmp_path):
     name = "thin-highway-10"
     result = training.fit(name, images, "digits", out=tmp_path, verbose=0, **options)
     assert keras.config.dtype_policy().name == "float32"
-    network = models.load(tmp_path).model
+    network = models.load(tmp_path).network
     assert {layer.compute_dtype for layer in network.layers} == {"float32"}
     again = training.fit(name, images, "digits", out=tmp_path, verbose=0, resume=True, **options)
     assert again.test_loss == result.test_loss

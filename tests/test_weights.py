@@ -66,11 +66,11 @@ def test_a_saved_network_is_loaded_with_what_it_was_trained_on(complete, tmp_pat
         trained = models.load(place)
         assert (trained.dataset, trained.class_names) == ("insects", ("ant", "bee", "fly"))
         assert trained.settings == {**ABOUT, "preprocessing": ["scale", "mean"]}
-        assert trained.path == path and trained.model.name == "own"
+        assert trained.path == path and trained.network.name == "own"
         expected = predict(complete, PIXELS)
-        for whole in (trained.complete, keras.models.load_model(path)):
+        for whole in (trained.model, keras.models.load_model(path)):
             np.testing.assert_allclose(predict(whole, PIXELS), expected, atol=1e-6)
-        apart = predict(trained.model, trained.preprocess(PIXELS))
+        apart = predict(trained.network, trained.preprocess(PIXELS))
         np.testing.assert_allclose(apart, expected, atol=1e-6)
 
 
@@ -81,7 +81,7 @@ def test_load_reads_what_keras_writes(own, complete, tmp_path):
     assert trained.class_names == ("0", "1", "2")
     own.save(tmp_path / "own.keras")
     trained = models.load(tmp_path / "own.keras")
-    assert trained.preprocess is None and trained.model is trained.complete
+    assert trained.preprocess is None and trained.network is trained.model
 
 
 DAMAGE = {
@@ -238,8 +238,8 @@ def test_shipped_weights_reach_the_accuracy_of_their_card(trained):
     name, dataset = trained
     if not pathlib.Path(os.environ.get("TFDS_DATA_DIR", "none"), dataset).is_dir():
         pytest.skip(f"TFDS_DATA_DIR has no {dataset}")
-    complete = models.load(models.get(name).weights_file(dataset)).complete
-    accuracy = training.evaluate(complete, data.load(dataset)).accuracy
+    model = models.load(models.get(name).weights_file(dataset)).model
+    accuracy = training.evaluate(model, data.load(dataset)).accuracy
     # Another processor may decide a handful of the 10,000 images otherwise.
     assert accuracy == pytest.approx(models.get(name).weights_entry(dataset)["accuracy"], abs=3e-4)
 
@@ -253,5 +253,5 @@ def test_a_network_of_section_4_reaches_what_its_rows_say(file):
     if not pathlib.Path(os.environ.get("TFDS_DATA_DIR", "none"), dataset).is_dir():
         pytest.skip(f"TFDS_DATA_DIR has no {dataset}")
     layers = rows("analysis", dataset=dataset, start=-float(start), seed=int(seed[-1]))
-    accuracy = training.evaluate(models.load(file).complete, data.load(dataset)).accuracy
+    accuracy = training.evaluate(models.load(file).model, data.load(dataset)).accuracy
     assert accuracy == pytest.approx(layers["test_accuracy"].iloc[0], abs=3e-4)

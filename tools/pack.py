@@ -63,12 +63,12 @@ def pack(folders):
     run, trained = runs[0], models.load(folders[0])
     name, dataset, recipe = run["model"], run["dataset"], run["recipe"]
     images = data.load(dataset, validation=recipe["validation"])
-    before = evaluate(trained.complete, images).accuracy
+    before = evaluate(trained.model, images).accuracy
     # The network as registered: the trained one has its recipe's dropout.
     network = models.create(name, weights=folders[0])
     file = WEIGHTS / f"{name}-{dataset}.keras"
     write_weights(file, trained.preprocess, network, trained.settings)
-    measured = evaluate(models.load(file).complete, images)
+    measured = evaluate(models.load(file).model, images)
     entry = {
         "name": name,
         "dataset": dataset,

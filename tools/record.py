@@ -120,7 +120,7 @@ def section4(options):
     start = run["model_options"]["transform_bias"]
     file = RESULTS / "section4" / f"{trained.dataset}{start:.4g}-seed{run['seed']}.keras"
     file.parent.mkdir(exist_ok=True)
-    write_weights(file, trained.preprocess, trained.model, trained.settings)
+    write_weights(file, trained.preprocess, trained.network, trained.settings)
     trained = models.load(file)
     images = data.load(trained.dataset, validation=0)
     where = {
@@ -130,13 +130,13 @@ def section4(options):
         "n": 1,
         "epochs": run["recipe"]["epochs"],
         "samples": len(images.x_train),
-        "test_accuracy": training.evaluate(trained.complete, images).accuracy,
+        "test_accuracy": training.evaluate(trained.model, images).accuracy,
         "seconds": run["results"]["seconds"],
         **of_runs(fit_command(run), folder),
     }
     with tempfile.TemporaryDirectory() as folder:
-        analyzed = analysis.analyze(trained.complete, images.x_train, images.y_train, folder)
-    columns = gate_columns(analyzed, trained.complete, images.x_train, start)
+        analyzed = analysis.analyze(trained.model, images.x_train, images.y_train, folder)
+    columns = gate_columns(analyzed, trained.model, images.x_train, start)
     for row in layer_rows(analyzed, columns):
         yield {**row, **where}
 
@@ -190,7 +190,7 @@ def layers(options):
     trained = models.load(card.weights_file(card.dataset))
     images = data.load(card.dataset, validation=0, limit=options.limit)
     with tempfile.TemporaryDirectory() as folder:
-        analyzed = analysis.analyze(trained.complete, images.x_train, images.y_train, folder)
+        analyzed = analysis.analyze(trained.model, images.x_train, images.y_train, folder)
         shutil.copy(f"{folder}/figure4.png", ROOT / "docs" / f"figure4-{name}.png")
     factory = inspect.signature(functools.partial(card.factory, **card.arguments))
     start = factory.parameters["transform_bias"].default

@@ -151,9 +151,9 @@ def _from_a_file(options, overrides, seed, scope):
     recipe = choose_recipe(options.recipe, None, source)
     steps = trained.settings.get("preprocessing", recipe.preprocessing)
     recipe = recipe.override(**{"preprocessing": tuple(steps), **overrides})
-    images = _load(options, source, trained.model.input_shape[1:], recipe)
+    images = _load(options, source, trained.network.input_shape[1:], recipe)
     settings = {"start": str(trained.path), "not_applied": BUILDING}
-    return trained.model, images, recipe, settings
+    return trained.network, images, recipe, settings
 
 
 def _load(options, source, shape, recipe):

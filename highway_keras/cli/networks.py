@@ -119,7 +119,7 @@ def predict(options):
     checks.integer("--top", options.top, least=1, most=len(trained.class_names))
     data = shared.library("data")
     paths = data.find_pictures(options.images)
-    batch_size = data.inference_batch_size(trained.complete.input_shape[1:])
+    batch_size = data.inference_batch_size(trained.model.input_shape[1:])
     rows = []
     with extra("train"):
         from tqdm import tqdm
@@ -153,14 +153,14 @@ def _classify(trained, paths, top):
 
     def read(path):
         try:
-            return data.read_image(path, trained.complete.input_shape[1:])
+            return data.read_image(path, trained.model.input_shape[1:])
         except (OSError, data.DataError) as error:
             return error
 
     images = on_every_core(read, paths)
     readable = [image for image in images if not isinstance(image, Exception)]
     probabilities = shared.library("training").probabilities
-    shares = iter(probabilities(trained.complete, np.stack(readable)) if readable else ())
+    shares = iter(probabilities(trained.model, np.stack(readable)) if readable else ())
     rows = []
     for path, image in zip(paths, images, strict=True):
         if isinstance(image, Exception):
@@ -179,7 +179,7 @@ def evaluate(options):
     if options.wrong:
         pathlib.Path(options.wrong).mkdir(parents=True)
     training = shared.library("training")
-    measured = training.evaluate(trained.complete, images, 0 if options.json else "auto")
+    measured = training.evaluate(trained.model, images, 0 if options.json else "auto")
     count = len(images.x_test)
     by_class = dict(zip(trained.class_names, measured.class_accuracy, strict=True))
     if options.wrong:
@@ -214,9 +214,9 @@ def analyze(options):
     is_run = options.weights is None and pathlib.Path(options.network).is_dir()
     beside = trained.path.parent if is_run else pathlib.Path()
     out = pathlib.Path(options.out or beside / "analysis")
-    names, title = trained.class_names, f"{trained.model.name} on {images.name}"
+    names, title = trained.class_names, f"{trained.network.name} on {images.name}"
     report = shared.library("analysis").analyze(
-        trained.complete,
+        trained.model,
         images.x_train,
         images.y_train,
         out=out,
@@ -227,7 +227,7 @@ def analyze(options):
     print(report.needed)
     live, x, y = shared.library("live"), images.x_test, images.y_test
     try:
-        live.live_page(trained.complete, x, y, out / "live.html", class_names=names, title=title)
+        live.live_page(trained.model, x, y, out / "live.html", class_names=names, title=title)
         shared.print_saved(out / "live.html")
     except ValueError as error:  # a network that the page cannot compute
         print(f"highway-keras: no live page. {printable(error)}", file=sys.stderr)
@@ -245,8 +245,8 @@ def compact(options):
         if (out / "best.keras").exists():
             raise ValueError(f"`--out` already holds a network. Name another folder than {out}.")
         goal = {"budget": budget, "layers": options.layers}
-        smaller = analysis.compact(trained.complete, images.x_train, images.y_train, **goal)
-        before = training.evaluate(trained.complete, images)
+        smaller = analysis.compact(trained.model, images.x_train, images.y_train, **goal)
+        before = training.evaluate(trained.model, images)
         after = training.evaluate(smaller.model, images)
         about = {**trained.settings, "class_names": list(trained.class_names)}
         models.save(out / "best.keras", smaller.model, **about, closed=list(smaller.closed))
@@ -269,7 +269,7 @@ def export(options):
     if not options.no_verify or options.quantize == "int8":  # which is calibrated on images
         images = shared.load_images(trained, options, validation=0.0)
     exported = shared.library("export").export(
-        trained.complete,
+        trained.model,
         options.out,
         images,
         format=options.format,

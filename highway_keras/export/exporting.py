@@ -103,7 +103,7 @@ def export(
     Examples:
         >>> from highway_keras import data, models
         >>> from highway_keras.export import export
-        >>> model = models.load("run").complete  # doctest: +SKIP
+        >>> model = models.load("run").model  # doctest: +SKIP
         >>> print(export(model, "serving/mnist/1", data.load("mnist")))  # doctest: +SKIP
         test accuracy 99.70 % (Keras 99.70 %)  same class on 1,000 of 1,000 images  largest ...
         saved serving/mnist/1  (325,176 bytes)

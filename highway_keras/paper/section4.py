@@ -56,7 +56,7 @@ def reproduce_section4(
         rungs=rungs,
     )
     return analysis.analyze(
-        models.load(folder / "best.keras").complete,
+        models.load(folder / "best.keras").model,
         images.x_train,
         images.y_train,
         folder / "analysis",

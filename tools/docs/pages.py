@@ -150,5 +150,5 @@ with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder, f"{name}.html")
         trained = models.load(models.get(name).weights_file("mnist"))
         title = f"{name}, trained on MNIST"
-        live.live_page(trained.complete, large, digits.y_test, path, trained.class_names, title)
+        live.live_page(trained.model, large, digits.y_test, path, trained.class_names, title)
         add(f"live/{name}.html", path.read_text(encoding="utf-8"))
