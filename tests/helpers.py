@@ -1,8 +1,8 @@
-"""What several test files share: slow parameters, the command in two ways, rows, runs, kills."""
+"""What several test files share: slow parameters, data sets, the command in two ways, kills."""
 
-import csv
 import itertools
 import os
+import pathlib
 import sys
 
 import keras
@@ -30,10 +30,10 @@ def run(*arguments):
         return end.code
 
 
-def read_rows(path):
-    """The rows of a CSV file, dictionaries of text."""
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
+def needs_data(name):
+    """Skip the test unless `TFDS_DATA_DIR` has a prepared data set."""
+    if not pathlib.Path(os.environ.get("TFDS_DATA_DIR", "none"), name).is_dir():
+        pytest.skip(f"TFDS_DATA_DIR has no {name}")
 
 
 def read_noise(name, data_dir=None):

@@ -6,10 +6,10 @@ import re
 import keras
 import numpy as np
 import pytest
-from helpers import read_rows
 from PIL import Image
 
 from highway_keras import HighwayStack, analysis
+from highway_keras.results import read_rows
 
 pytestmark = pytest.mark.usefixtures("untraced")
 

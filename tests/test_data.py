@@ -1,11 +1,10 @@
 """Loading: the images, splits and fingerprints it promises, and an error for every bad input."""
 
-import os
 import sys
 
 import numpy as np
 import pytest
-from helpers import all_but
+from helpers import all_but, needs_data
 from picture_folders import CLASSES, images, write_classes, write_parts
 
 from highway_keras.data import DataError, Dataset, PictureArray, dataset, inference_batch_size, load
@@ -183,8 +182,7 @@ PREPARED = {
 
 @pytest.mark.parametrize("name", all_but(["mnist"], PREPARED))
 def test_prepared_copy(name):
-    if not os.path.isdir(os.path.join(os.environ.get("TFDS_DATA_DIR", "absent"), name)):
-        pytest.skip(f"set TFDS_DATA_DIR to a directory with a prepared {name}")
+    needs_data(name)
     train, validation, shape, seventh, fingerprint = PREPARED[name]
     images = load(name)
     assert isinstance(images, Dataset) and images.input_shape == shape

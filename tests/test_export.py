@@ -15,7 +15,7 @@ import zipfile
 import keras
 import numpy as np
 import pytest
-from helpers import Killed, kill_at
+from helpers import Killed, kill_at, needs_tensorflow
 from picture_folders import as_file
 from PIL import Image
 
@@ -25,9 +25,6 @@ from highway_keras.export.exporting import staged
 from highway_keras.export.serving_model import serving_model, unrolled
 from highway_keras.util.files import BusyError
 
-needs_tensorflow = pytest.mark.skipif(
-    keras.backend.backend() != "tensorflow", reason="TensorFlow traces these formats"
-)
 NAMES = [f"class {number} é" for number in range(10)]
 WAYS = [(name, way) for name, one in FORMATS.items() for way in (None, *one.quantizations)]
 

@@ -6,11 +6,11 @@ import keras
 import matplotlib.image
 import numpy as np
 import pytest
-from helpers import needs_populations, read_rows, run
+from helpers import needs_populations, run
 
 from highway_keras import data, paper, plots, tuning
 from highway_keras.paper import figure1, section4
-from highway_keras.results import provenance
+from highway_keras.results import provenance, read_rows
 
 pytestmark = needs_populations
 

@@ -6,13 +6,12 @@ import math
 import keras
 import numpy as np
 import pytest
-from helpers import read_rows
 
 from highway_keras import models
 from highway_keras.cli import command as cli
 from highway_keras.layers.backends import shim
 from highway_keras.paper import gradients, starts
-from highway_keras.results import provenance
+from highway_keras.results import provenance, read_rows
 from highway_keras.tuning import HighwayHyperModel
 from highway_keras.tuning.weights import assign, draw
 

@@ -12,7 +12,6 @@ import sys
 import matplotlib.image
 import numpy as np
 import pytest
-from helpers import read_rows
 
 from highway_keras import data, models, results, training
 from highway_keras.cli.command import main
@@ -78,7 +77,7 @@ def recorded(monkeypatch, folder, *arguments):
     monkeypatch.setattr(sys, "argv", ["record", *map(str, arguments)])
     record.main()
     (file,) = folder.glob("*.csv")
-    return read_rows(file)
+    return results.read_rows(file)
 
 
 ARGUMENTS = (

@@ -15,7 +15,7 @@ import zipfile
 
 import keras
 import pytest
-from nursery import run, start
+from forked_commands import run, start
 
 from highway_keras.training.state import read_state
 

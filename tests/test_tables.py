@@ -5,7 +5,7 @@ import shutil
 
 import keras
 import pytest
-from helpers import read_rows, run
+from helpers import run
 
 from highway_keras import models, paper, results, training
 from highway_keras.paper import tables
@@ -27,7 +27,7 @@ def reproduced(noise, tmp_path_factory):
 def rows(out, *without, name="table1"):
     return [
         {key: value for key, value in row.items() if key not in without}
-        for row in read_rows(out / f"{name}.csv")
+        for row in results.read_rows(out / f"{name}.csv")
     ]
 
 

@@ -9,9 +9,10 @@ import os
 import keras
 import numpy as np
 import pytest
-from helpers import Killed, kill_at, read_rows
+from helpers import Killed, kill_at
 
 from highway_keras import Highway, data, models, training
+from highway_keras.results import read_rows
 from highway_keras.training.evaluation import (
     check_probabilities,
     compile_classifier,

@@ -4,10 +4,11 @@ import keras
 import keras_tuner
 import numpy as np
 import pytest
-from helpers import all_but, needs_populations, read_rows
+from helpers import all_but, needs_populations
 from keras_tuner.errors import FailedTrialError
 
 from highway_keras import data, models
+from highway_keras.results import read_rows
 from highway_keras.tuning import (
     HighwayHyperModel,
     PopulationRandomSearch,

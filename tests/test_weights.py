@@ -1,14 +1,12 @@
 """Trained networks as files: saved, loaded, packed for the zoo, and what goes wrong."""
 
 import json
-import os
-import pathlib
 import zipfile
 
 import keras
 import numpy as np
 import pytest
-from helpers import all_but
+from helpers import all_but, needs_data
 
 from highway_keras import Highway, HighwayWrapper, data, models, results, training
 from highway_keras.models import cards
@@ -236,8 +234,7 @@ def test_shipped_weights_compute_what_they_did(trained):
 @pytest.mark.parametrize("trained", all_but([(NAME, "mnist")], SHIPPED), ids="-".join)
 def test_shipped_weights_reach_the_accuracy_of_their_card(trained):
     name, dataset = trained
-    if not pathlib.Path(os.environ.get("TFDS_DATA_DIR", "none"), dataset).is_dir():
-        pytest.skip(f"TFDS_DATA_DIR has no {dataset}")
+    needs_data(dataset)
     model = models.load(models.get(name).weights_file(dataset)).model
     accuracy = training.evaluate(model, data.load(dataset)).accuracy
     # Another processor may decide a handful of the 10,000 images otherwise.
@@ -250,8 +247,7 @@ SECTION_4 = sorted((RESULTS / "section4").glob("*.keras"))
 @pytest.mark.parametrize("file", all_but(SECTION_4[-1:], SECTION_4), ids=lambda file: file.stem)
 def test_a_network_of_section_4_reaches_what_its_rows_say(file):
     dataset, start, seed = file.stem.rsplit("-", 2)
-    if not pathlib.Path(os.environ.get("TFDS_DATA_DIR", "none"), dataset).is_dir():
-        pytest.skip(f"TFDS_DATA_DIR has no {dataset}")
+    needs_data(dataset)
     layers = rows("analysis", dataset=dataset, start=-float(start), seed=int(seed[-1]))
     accuracy = training.evaluate(models.load(file).model, data.load(dataset)).accuracy
     assert accuracy == pytest.approx(layers["test_accuracy"].iloc[0], abs=3e-4)

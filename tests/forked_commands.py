@@ -1,4 +1,4 @@
-"""Commands in processes of their own that start in a second: forks of one that has imported all."""
+"""The command in a process that starts in a second: a fork of one that has imported everything."""
 
 import multiprocessing
 import os
