@@ -85,6 +85,8 @@ def readme():
     bests = [ended["highway", depth] for depth in (10, 50, 100)]
     assert f"{bests[1]:.1e}" == f"{bests[2]:.1e}"
     yield "too: from {:.1e} at 10 layers to {:.1e} at 50 and 100.".format(*bests[:2])
+    ratios = of_100("highway", 50)
+    yield f"at 50 and at 100 layers (median ratio {ratios.median():.2f}, n = {len(ratios)})."
     yield f"solver, our Highway A ended at {accuracy('highway-a', 'authors'):.1f} %, four points"
     wider, *residual = gains()
     yield f"Over wider plain layers: {wider} points, no gain found. Over residual layers with"
@@ -104,13 +106,19 @@ def tens(kind):
     return listed((epoch_10().loc[f"{kind} {depth}", "mean"] for depth in DEPTHS), ".3f")
 
 
+def of_100(kind, depth):
+    """Return the losses of settings at 100 layers over those at a depth, where both ended."""
+    ends = panels.lowest(panels.to_the_end(), 400).replace(np.inf, np.nan)
+    return (ends[kind, 100] / ends[kind, depth]).dropna()
+
+
 def figure1():
     trials, finals = panels.read(), rows("figure1-finals")
     usual = trials.loc["usual"]
     rises = [epoch_10().loc[f"{kind} 100 / {kind} 10"] for kind in ("plain", "highway")]
     yield "plain networks rises {:.1f} times (95 %: {:.1f} to {:.1f}), that".format(*rises[0])
     yield "highway networks {:.2f} times ({:.2f} to {:.2f}).".format(*rises[1])
-    yield f"perform as well as 10 and 20 | epoch 10: {tens('highway')} | 100 a depth |"
+    yield f"perform as well as 10 and 20 | epoch 10: {tens('highway')} | 100 per depth |"
     counts = listed(trials[trials["kind"] == "plain"].groupby("depth").size())
     yield f"networks rises with depth | epoch 10: {tens('plain')} | {counts} |"
     deep = usual[(usual["kind"] == "plain") & (usual["depth"] == 100)]
@@ -120,20 +128,19 @@ def figure1():
     yield f"At each point, {diverged.min()} to {diverged.max()} trials diverged."
 
     ended = panels.to_the_end()
-    ends = panels.lowest(ended, 400)
-    first, second = (ends.loc["highway", list(DEPTHS), trial] for trial in ("025", "023"))
-    yield f"the same after 400 epochs, trial 025 | {listed(first, '.1e')} | 1 a depth |"
-    spreads = [100 * (ends.max() / ends.min() - 1) for ends in (first, second)]
-    yield "one varies by {:.0f} %, the other by {:.0f} %.".format(*spreads)
+    ratios = [of_100("highway", depth) for depth in (20, 50)]
+    texts = listed([f"{r.median():.2f} ({r.min():.2f} to {r.max():.2f})" for r in ratios])
+    yield f"the same settings: 100 over 20, 50 | {texts} | {listed(map(len, ratios))} |"
+    yield f"50 and 100 layers end {ratios[1].median():.2f} times as high at 100 (median)"
 
     every = panels.trainings()
     scores = every.dropna(subset="loss_400").groupby(["kind", "depth"])["score"]
     best, worst, counts = scores.min(), scores.max(), scores.size()
     led = {case: losses.mean() for case, losses in panels.epoch_400().items()}
-    rises = [led[kind, depth] / led[kind, 10] for kind in panels.KINDS for depth in (20, 50)]
-    highway, plain = rises[:2], rises[2:]
-    yield "end {:.1f} and {:.1f} times higher at 20 and 50 layers than at 10,".format(*highway)
-    yield "plain ones {:.0f} and {:.0f} times. But".format(*plain)
+    highway = [led["highway", depth] / led["highway", 10] for depth in (20, 50, 100)]
+    plain = [led["plain", depth] / led["plain", 10] for depth in (20, 50)]
+    yield "end {:.1f}, {:.1f} and {:.1f} times higher at 20, 50 and 100 layers than".format(*highway)
+    yield "Plain networks end {:.0f} and {:.0f} times higher at 20 and 50.".format(*plain)
     rises = [best[kind, 100] / best[kind, 10] for kind in ("plain", "highway")]
     yield "plain networks rises {:,.0f} times, that of highway networks {:.1f}".format(*rises)
     bests = listed(best["highway"], ".1e")
@@ -142,7 +149,7 @@ def figure1():
     ratio = f"{highway:.1e}, {plain:.3f}: {plain / highway:.0f} times"
     runs = f"{counts['highway', 100]}, {counts['plain', 100]}"
     yield f"below the best plain one | 400 epochs: {ratio} | {runs} | *holds* |"
-    yield f"still ends {plain / worst['highway', 100]:.0f} times below the best plain one."
+    yield f"still ends {plain / worst['highway', 100]:.1f} times below the best plain one."
     yield f"loss is {highway / best['highway', 20]:.1f} times higher at 100 layers than at 20."
     ends = f"{best['plain', 10]:.1e} beside {best['highway', 10]:.1e}"
     yield f"At 10 layers plain networks end lower,** at {ends};"
