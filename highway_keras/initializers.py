@@ -56,10 +56,9 @@ serialize = keras.initializers.serialize
 def redrawn(initializer, offset: int):
     """Return an initializer of the same kind for another weight.
 
-    One of Keras's with a seed draws the same numbers at every call.
-
-    A seed that the user chose is raised by `offset`. Functions, and initializers whose seed is a
-    `SeedGenerator`, draw anew each time and are returned unchanged.
+    One of Keras's own draws the same numbers at every call. A seed that the user chose is raised by
+    `offset`. Functions, and initializers whose seed is a `SeedGenerator`, draw anew each time and
+    are returned unchanged.
     """
     if not isinstance(initializer, keras.initializers.Initializer):
         return initializer

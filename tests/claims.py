@@ -139,9 +139,7 @@ def figure1():
     led = {case: losses.mean() for case, losses in panels.epoch_400().items()}
     highway = [led["highway", depth] / led["highway", 10] for depth in (20, 50, 100)]
     plain = [led["plain", depth] / led["plain", 10] for depth in (20, 50)]
-    yield "end {:.1f}, {:.1f} and {:.1f} times higher at 20, 50 and 100 layers than".format(
-        *highway
-    )
+    yield "end {:.1f}, {:.1f} and {:.1f} times higher at 20, 50 and 100 layers".format(*highway)
     yield "Plain networks end {:.0f} and {:.0f} times higher at 20 and 50.".format(*plain)
     rises = [best[kind, 100] / best[kind, 10] for kind in ("plain", "highway")]
     yield "plain networks rises {:,.0f} times, that of highway networks {:.1f}".format(*rises)

@@ -1,7 +1,7 @@
 """Draw the curves of README and docs from `results/`: `python -m tools.pictures`.
 
-The pictures of a network's layers, Figures 2 to 4, come from
-`highway-keras analyze`, and their numbers from `python -m tools.record section4` and `layers`.
+The pictures of a network's layers, Figures 2 to 4, come from `highway-keras analyze`, and their
+numbers from `python -m tools.record section4` and `layers`.
 """
 
 from benchmarks.measurements import ROOT

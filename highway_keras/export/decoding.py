@@ -1,7 +1,7 @@
 """Picture files to pixels in TensorFlow's operations, as `data.read_image` reads them.
 
-Unscaled pixels are equal; scaled ones differ by at most one gray level. Pillow reads PNG
-files of 2 or 4 gray bits with a transparent color differently.
+Unscaled pixels are equal; scaled ones differ by at most one gray level. Pillow reads PNG files of 2
+or 4 gray bits with a transparent color differently.
 """
 
 import tensorflow as tf
