@@ -152,10 +152,7 @@ def figure1():
     yield f"still ends {plain / worst['highway', 100]:.1f} times below the best plain one."
     yield f"loss is {highway / best['highway', 20]:.1f} times higher at 100 layers than at 20."
     ends = f"{best['plain', 10]:.1e} beside {best['highway', 10]:.1e}"
-    yield f"At 10 layers plain networks end lower,** at {ends};"
-    again = rows("figure1-continued", depth=10).groupby("kind")["score"]
-    ends = [summary(again.get_group(kind), ".1e") for kind in ("plain", "highway")]
-    yield "of the winners from other weights end at {} (plain) and {} (highway).".format(*ends)
+    yield f"At 10 layers plain networks end lower,** at {ends}, and"
     ends = [scores.get_group(("plain", depth)) for depth in (10, 20)]
     lowest_ends = ", ".join(f"{losses.min():.1e}" for losses in ends)
     shares = ", ".join(f"{(losses < 1e-4).sum()} of {len(losses)}" for losses in ends)

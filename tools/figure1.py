@@ -35,6 +35,12 @@ def trainings():
     return pd.concat([read(), _trained_on(), frames.read("figure1-finals")], ignore_index=True)
 
 
+def again():
+    """Return four more trainings of the settings with the lowest loss, of each kind and depth."""
+    trials = frames.read("figure1-continued")
+    return trials[trials["label"].str.startswith("again", na=False)]
+
+
 def _trained_on():
     """Return the trials that a rung stopped and that were trained from the start to the end."""
     trials = frames.read("figure1-continued")
@@ -96,10 +102,19 @@ def draw_epoch_10():
 
 
 def draw_epoch_400():
-    """Draw trainings of 400 epochs: the lowest loss, and the trials that led at the last rung."""
+    """Draw trainings of 400 epochs: the lowest loss, and the trials that led at the last rung.
+
+    A band goes from the lowest to the highest of four more trainings with the same settings.
+    """
     title = "ten that led at the last rung; filled: their mean"
     figure, axes = _panels(trainings(), 400, title)
-    figure.axes[0].set(title="training with the lowest loss")
+    left = figure.axes[0]
+    left.set(title="lowest loss; band: four more trainings")
+    colors = {line.get_label(): line.get_color() for line in left.lines}
+    for (kind, depth), trials in again().groupby(["kind", "depth"]):
+        ends = trials[LOSSES].agg(["min", "max"]).to_numpy()
+        style = {"color": colors[f"{kind} {depth}"], "alpha": 0.3, "lw": 0}
+        left.fill_between(range(1, 401), *ends, **style)
     for (kind, depth), losses in epoch_400().items():
         shift, mark, color = (-1, "o", "k") if kind == "highway" else (1, "s", MUTED)
         ends = losses[np.isfinite(losses)]
