@@ -1,14 +1,15 @@
-"""Is it the gates? Highway A and C beside twins: plain, residual, maxout, or with other biases.
+"""Is it the gates? Highway A, B and C beside twins: plain, residual, maxout, or with other biases.
 
     python -m benchmarks.gates
+    python -m benchmarks.gates --layers 19
     python -m benchmarks.gates --layers 32
 
 A twin has other layers where Highway A (11 layers) or C (32) has highway layers; all else is the
-same. `plain` is what remains if T = 1, `residual` adds its input to that; `plain, wider` has wider
-stages and 7 % more weights than Highway A; `maxout` has as many. All train on images of CIFAR-10
-and are measured on 10,000 others of its training set. The learning rate of each kind is chosen on
-these, too, with the first seed. Trainings stay in a folder: called again, the benchmark resumes
-where it stopped.
+same. Highway B (19) has other biases only. `plain` is what remains if T = 1, `residual` adds its
+input to that; `plain, wider` has wider stages and 7 % more weights than Highway A; `maxout` has as
+many. All train on images of CIFAR-10 and are measured on 10,000 others of its training set. The
+learning rate of each kind is chosen on these, too, with the first seed. Trainings stay in a folder:
+called again, the benchmark resumes where it stopped.
 """
 
 import functools
@@ -21,7 +22,7 @@ from highway_keras import ConvHighway2D, data, models, results, training
 from highway_keras.layers import Maxout
 from highway_keras.models.parts import AUTHORS_KERNEL
 
-TRAINING = {11: (25_000, 8), 32: (10_000, 4)}  # images and epochs
+TRAINING = {11: (25_000, 8), 19: (10_000, 4), 32: (10_000, 4)}  # images and epochs
 WIDER = {16: 22, 32: 44, 64: 88}  # maps of the convolutions
 SEEDS = (0, 1, 2)
 REACHED = ("loss", "accuracy", "val_accuracy")
@@ -126,6 +127,7 @@ def zero_gate_kernels(layer, filters):
 
 
 highway_a = functools.partial(models.create, "highway-a", dropout=0.0)  # as the recipe's
+highway_b = functools.partial(models.create, "highway-b", dropout=0.0)
 highway_c = functools.partial(models.create, "highway-c", dropout=0.0)
 # By layers and by name in the rows. Each kind trains at its own best rate, highway networks at the
 # best rate of the first.
@@ -141,10 +143,17 @@ NETWORKS = {
         "highway, bias -3": lambda: highway_a(transform_bias=-3.0),
         "highway, zero gate kernels": lambda: twin(highway_a(), zero_gate_kernels),
     },
+    19: {
+        "highway, bias -2": lambda: highway_b(transform_bias=-2.0),
+        "highway, bias -1": lambda: highway_b(transform_bias=-1.0),
+        "highway, bias -3": lambda: highway_b(transform_bias=-3.0),
+    },
     32: {
         "highway, bias -3": lambda: highway_c(transform_bias=-3.0),
         "plain": lambda: twin(highway_c(), plain),
         "residual": lambda: twin(highway_c(), functools.partial(residual, layers=27)),
+        "highway, bias -1": lambda: highway_c(transform_bias=-1.0),
+        "highway, bias -2": lambda: highway_c(transform_bias=-2.0),
     },
 }
 
