@@ -117,8 +117,8 @@ def create(
         name: Registered name; see `list_models()`.
         weights: A data set of `get(name).weights`, such as `"mnist"`, for weights that come with
             the package; or a `.keras` file or the folder of a run, for weights of the same network.
-            `None` leaves the network as initialized. For another number of `classes`, the
-            classifier is new, as a warning says.
+            `None` leaves the network as initialized. For another number of `classes`, or where
+            the classifier depends on another size of images, it is new, as a warning says.
         dtype: Keras dtype policy to build it under, such as `"mixed_bfloat16"`. Default: Keras's.
         dropout: Factor, 0 to 1, on the rates of the network's `Dropout` layers.
         **options: Arguments of the factory, such as `input_shape`, `classes` or the model's `name`.
@@ -183,10 +183,10 @@ def _copy_weights(source, model, path):
             f"layers with weights. Received: weights={path} with {len(sources)}."
         )
     for old, new in zip(sources, layers, strict=True):
-        if new is layers[-1] and source.output_shape != model.output_shape:
+        expected, received = _describe(new), _describe(old)
+        if new is layers[-1] and expected != received:
             notice(f"{new.name} of {model.name!r} is newly initialized; other layers are loaded.")
             continue
-        expected, received = _describe(new), _describe(old)
         if expected != received:
             raise ValueError(
                 f"`weights` must be those of a network like {model.name!r}, whose {new.name!r} has "

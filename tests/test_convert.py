@@ -44,7 +44,7 @@ def test_keras(version, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     shutil.copy(OLD / f"keras-{version}.h5", "old.h5")
     outputs = np.load(OLD / f"keras-{version}.npz")
-    layer = cook(OF_KERAS, before_keras_1_2=version < "1.2")["layer"]
+    layer = cook(OF_KERAS)["layer"]
     assert type(layer) is Highway
     y = apply([layer], outputs["dense_1"])
     np.testing.assert_allclose(y, outputs["highway_1"], atol=TOLERANCE)

@@ -134,6 +134,14 @@ def test_weights_with_another_number_of_classes(own, complete, tmp_path):
         np.testing.assert_array_equal(old, new)
 
 
+def test_weights_with_another_size_of_images():
+    with pytest.warns(Notice, match="newly initialized"):
+        larger = models.create("mnist-highway-16", weights="mnist", input_shape=(64, 64, 1))
+    trained = models.create("mnist-highway-16", weights="mnist")
+    for old, new in zip(trained.weights[:-2], larger.weights[:-2], strict=True):
+        np.testing.assert_array_equal(old, new)
+
+
 @pytest.mark.parametrize(
     "changes",
     [
