@@ -22,7 +22,17 @@ from highway_keras.util.lazy_imports import lazy
 from highway_keras.version import __version__
 
 if TYPE_CHECKING:
-    from highway_keras import analysis, convert, export, models, paper, results, training, tuning
+    from highway_keras import (
+        analysis,
+        convert,
+        export,
+        live,
+        models,
+        paper,
+        results,
+        training,
+        tuning,
+    )
 else:
     __getattr__, __dir__ = lazy(__name__)
 
@@ -43,6 +53,7 @@ __all__ = [
     "export",
     "initializers",
     "layers",
+    "live",
     "models",
     "ops",
     "optimizers",

@@ -8,6 +8,8 @@ import numpy as np
 
 from highway_keras.layers import Highway, HighwayStack
 
+__all__ = ["from_arrays"]
+
 
 def from_arrays(
     kernel,

@@ -311,6 +311,8 @@ def test_an_interrupted_command_says_how_it_continues(tmp_path, monkeypatch, cap
     command = f"fit thin-highway-10 --out '{tmp_path} a'"
     assert run(*shlex.split(command)) == 130
     assert f"Continue with: highway-keras {command} --resume" in capsys.readouterr().err
+    assert run("reproduce", "authors-log", "--out", f"{tmp_path} b") == 130
+    assert "The same command continues its searches and runs." in capsys.readouterr().err
 
 
 def test_a_reader_that_has_left_ends_quietly():

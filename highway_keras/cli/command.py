@@ -37,6 +37,8 @@ def main(arguments=None):
         if hasattr(options, "resume"):
             again = arguments if options.resume else [*arguments, "--resume"]
             message += f" Continue with: {shlex.join(['highway-keras', *again])}"
+        elif arguments[0] == "reproduce":
+            message += " The same command continues its searches and runs."
         return _end(INTERRUPTED, message)
     except (ValueError, TypeError, OSError, ImportError, RuntimeError, MemoryError) as error:
         if options.debug:

@@ -78,7 +78,8 @@ def add_commands(add):
         help="share of the images by which the error must rise for a layer to matter "
         "(default: 0.001, 0.1 points)",
     )
-    parser.add_argument("--out", metavar="FOLDER", help="folder of the page (default: analysis)")
+    out_help = "folder of the page (default: analysis, in a run's folder)"
+    parser.add_argument("--out", metavar="FOLDER", help=out_help)
 
     parser = add("compact", compact, "Leave out the gated layers that a network can do without.")
     shared.add_network(parser)
