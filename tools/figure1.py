@@ -117,13 +117,10 @@ def draw_epoch_400():
         left.fill_between(range(1, 401), *ends, **style)
     for (kind, depth), losses in epoch_400().items():
         shift, mark, color = (-1, "o", "k") if kind == "highway" else (1, "s", MUTED)
-        ends = losses[np.isfinite(losses)]
         style = {"color": color, "ls": ""}
-        axes.plot([depth + shift] * len(ends), ends, mark, ms=4, mfc="none", **style)
-        # The mean of ten only: without those that a rung stopped it would not be theirs.
-        mean = ends.mean() if len(ends) == TOP else np.nan
+        axes.plot([depth + shift] * TOP, losses, mark, ms=4, mfc="none", **style)
         label = kind if depth == DEPTHS[0] else None
-        axes.plot(depth + shift, mean, mark, label=label, **style)
+        axes.plot(depth + shift, losses.mean(), mark, label=label, **style)
     axes.legend(frameon=False)
     return figure
 

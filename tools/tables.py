@@ -95,8 +95,8 @@ def figure1_400():
 
 
 def mean_and_deviation(losses):
-    """Return the text of several losses; it is blank unless all have ended."""
-    return f"{losses.mean():.1e} ± {losses.std():.1e}" if losses.max() < math.inf else ""
+    """Return the text of several losses, blank for none."""
+    return "" if losses.empty else f"{losses.mean():.1e} ± {losses.std():.1e}"
 
 
 def transfer():
