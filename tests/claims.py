@@ -569,6 +569,9 @@ def speed(case, peer, column="ours_over_peer"):
 def benchmarks():
     thin_100, thin_1000, b = "thin-highway-100 train", "thin-highway-1000 train", "highway-b train"
     yield f"batch 128, medians of {speed(thin_100, 'ours', 'n')} interleaved turns (`python -m"
+    ratios = rows("speed-thin", case=thin_100).query("peer != 'ours'")["ours_over_peer"]
+    ends = f"{ratios.min():.2f} to {ratios.max():.2f}"
+    yield f"step of 100 layers takes {ends} times as long as with six peers;"
     columns = ("first_step_s", "ms_a_step", "peak_mb", "n")
     values = [speed(thin_1000, "ours", column) for column in columns]
     yield (
@@ -607,6 +610,12 @@ def benchmarks():
     yield f"a step takes {theirs:.1f} ms of processor time in JAX, {ours:.1f} in ours, on two."
 
 
+def search():
+    ratios = rows("search-speed")["ratio_seconds"]
+    ends = f"{ratios.min():.0f} to {ratios.max():.0f}"
+    yield f"which finishes [{ends} times](benchmarks.md#search) as many"
+
+
 def compact():
     closed = one("compact", "mean", model="thin-highway-50", layers=9, way="closed")
     yield f"`thin-highway-50` keeps {closed:.2f} % with 9 of its 49 gated layers"
@@ -619,14 +628,21 @@ def depth():
     yield f"train from all 18 starts and end at {closed.min():.2f} to {closed.max():.2f};"
     shallow = rows("starts", kind="plain", depth=2)["loss"]
     yield f"(`--depth 2`), end at {shallow.min():.2f} to {shallow.max():.2f} after the same epochs"
+    relu = rows("gradient-norms", kind="highway", activation="relu").set_index(["depth", "scale"])
+    norms = relu["by_layer"].map(lambda text: np.exp(np.log(np.double(text.split())).mean()))
+    factors = [norms[depth, 2] / norms[depth, 1] for depth in (10, 20)]
+    yield "at x 2: {:.0f} and {:.0f} times the gradient at 10 and 20 layers,".format(*factors)
 
 
 def gpu():
     of_24 = pd.concat([rows(name, epochs=24, images="all") for name in ("table2", "table3")])
     low, high = of_24["minutes"].min(), of_24["minutes"].max()
     yield f"24 epochs on 2 CPU cores took {low:.0f} to {high:.0f} minutes."
+    minutes = []
     for table, name in (("2", "highway-b"), ("3", "highway-gap-10"), ("3", "highway-gap-100")):
-        yield f"| `{name}` | {one(f'table{table}', 'minutes', model=name, recipe='muon'):.1f} |"
+        minutes.append(one(f"table{table}", "minutes", model=name, recipe="muon"))
+        yield f"| `{name}` | {minutes[-1]:.1f} |"
+    yield f"of the networks of Table 3 took {min(minutes):.1f} to {max(minutes):.1f} minutes."
     alone = one("table2", "minutes", model="highway-a", recipe="muon", seed=1)
     yield f"| `highway-a` | {alone:.1f} |"
 
@@ -652,6 +668,7 @@ CLAIMS = {
     "docs/gpu.md": gpu,
     "docs/install.md": install,
     "docs/recipes.md": recipes,
+    "docs/search.md": search,
     "docs/serving.md": serving,
     "docs/skip-connections.md": skip_connections,
     "docs/tables.md": tables_1_to_3,

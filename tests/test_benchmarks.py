@@ -140,10 +140,3 @@ def test_a_benchmark(line, ratio, saved, tmp_path):
     found = read_rows(tmp_path / "rows")
     assert all(float(row[ratio]) > 0 for row in found)
     assert all(f"python -m benchmarks.{words[0]} " in row["command"] for row in found)
-
-
-@pytest.mark.parametrize("name", ["highway110", "resnet110"])
-def test_the_networks_in_pytorch_are_as_large(name):
-    with_torch = pytest.importorskip("benchmarks.peers.with_torch")
-    weights = with_torch.CONVOLUTIONAL[name]().parameters()
-    assert sum(weight.numel() for weight in weights) == models.get(name).parameters

@@ -214,23 +214,28 @@ def test_the_zoo_names_the_sample_picture(capsys):
 
 
 def test_analyze_compact_and_export_begin_at_a_run(trained, capsys, tmp_path):
-    assert run("analyze", trained, "--limit", 100, "--out", tmp_path / "page") == 0
+    options = ("--limit", 100, "--threshold", 0.5)
+    assert run("analyze", trained, *options, "--out", tmp_path / "page") == 0
+    assert "50 points" in (tmp_path / "page" / "index.html").read_text(encoding="utf-8")
     assert (tmp_path / "page" / "index.html").exists()
     assert (tmp_path / "page" / "live.html").exists()
     smaller = tmp_path / "smaller"
-    assert run("compact", trained, "--layers", 1, "--limit", 100, "--out", smaller) == 0
+    assert run("compact", trained, "--budget", 99, "--limit", 100, "--out", smaller) == 0
     assert run("evaluate", smaller) == 0
     capsys.readouterr()
     out = tmp_path / "served.keras"
     assert run("export", smaller, "--out", out) == 0
     printed = capsys.readouterr().out
     assert "same class on 359 of 359" in printed and str(out) in printed
+    assert run("export", smaller, "--out", out, "--overwrite", "--no-verify") == 0
+    assert "same class" not in capsys.readouterr().out
 
 
 @needs_populations
 def test_search_prints_its_best_trials_or_json(tmp_path, capsys):
     command = "search --depth 2 --kind plain --trials 3 --epochs 2 --limit 64 --rungs 1:2"
-    command += f" --objective val_accuracy --dataset digits --out {tmp_path}"
+    command += f" --objective val_accuracy --dataset digits --out {tmp_path} --activation tanh"
+    command += " --learning-rate .1 .2 --one-minus-momentum .3 .3 --decay .9 .9"
     assert run(*command.split(), "--json") == 0
     (search,) = json.loads(capsys.readouterr().out)  # nothing else is on stdout
     assert (search["kind"], search["trials"], search["failed"]) == ("plain", 3, 0)
@@ -238,6 +243,11 @@ def test_search_prints_its_best_trials_or_json(tmp_path, capsys):
     assert len(rows) == 3 and float(rows[0]["score"]) == search["best"]["score"]
     assert run(*command.replace("trials 3", "trials 4").split(), "--resume") == 0
     assert "best: trial" in capsys.readouterr().out
+    assert all(0.1 <= float(row["learning_rate"]) <= 0.2 for row in rows)
+    fixed = {"one_minus_momentum": "0.3", "decay": "0.9", "activation": "tanh"}
+    assert all(row.items() >= fixed.items() for row in rows)
+    assert run("reproduce", "figure1", "--search", tmp_path) == 2  # the paper ranks by the loss
+    assert "ranked by val_accuracy" in capsys.readouterr().err
 
 
 # How they end

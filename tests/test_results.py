@@ -5,6 +5,7 @@ import dataclasses
 import importlib
 import importlib.util
 import json
+import re
 import shlex
 import shutil
 import sys
@@ -18,7 +19,7 @@ from highway_keras.cli.command import main
 from highway_keras.results import provenance
 from highway_keras.training.recipes import RECIPES, get_recipe
 from highway_keras.util.files import write_rows
-from tools import frames, pictures, record
+from tools import frames, pictures, record, tables
 
 TRANSCRIBED = "authors-logs"
 # whose commands exist only at their commits
@@ -39,7 +40,16 @@ class Understood(Exception):
     pass
 
 
-def test_the_commands_of_the_rows_are_understood(monkeypatch):
+def commands_of_pages():
+    """Yield the commands of README and docs that start with `highway-keras` or `python -m`."""
+    for page in tables.pages():
+        for block in re.findall(r"```sh\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
+            for line in block.replace("\\\n", " ").splitlines():
+                if line.startswith(("highway-keras ", "python -m benchmarks", "python -m tools")):
+                    yield re.split(" [>|&#]", line)[0]
+
+
+def test_the_commands_of_rows_and_pages_are_understood(monkeypatch):
     """A command that is gone, or has changed, cannot be run again."""
     parse = argparse.ArgumentParser.parse_args
 
@@ -55,7 +65,7 @@ def test_the_commands_of_the_rows_are_understood(monkeypatch):
         if name not in (TRANSCRIBED, *GONE)
         for row in results.read(name)
     )
-    for command in set(recorded):
+    for command in {*recorded, *commands_of_pages()}:
         # The module had another name when the older rows were made.
         head, *arguments = shlex.split(command.replace("tools.rows", "tools.record"))
         run = main

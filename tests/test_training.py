@@ -245,7 +245,7 @@ def test_a_run_in_bfloat16_is_saved_in_float32(images, tmp_path):
     assert again.test_loss == result.test_loss
 
 
-def test_class_weights_train_as_repeated_images_would(images):
+def test_balanced_weights_give_every_class_the_same_total(images):
     weights = training.run.weights_of_classes
     balanced = weights(images, "balanced")
     totals = balanced[images.y_train]
