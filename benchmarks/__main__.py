@@ -43,7 +43,9 @@ def measure(case, turns, peers=None):
         return []
     # How many operations a second the machine reaches in one large product, by type.
     machines = [name for name in turns_of if name.startswith("machine")]
-    rates = {m.endswith("bfloat16"): median(values(turns_of.pop(m), "rate")) for m in machines}
+    rates = {}  # by whether the product is in bfloat16
+    for name in machines:
+        rates[name.endswith("bfloat16")] = median(values(turns_of.pop(name), "rate"))
     ours, rows = values(turns_of["ours"], "seconds"), []
     for name, of_peer in turns_of.items():
         seconds = values(of_peer, "seconds")

@@ -44,8 +44,7 @@ def compare(depth, options):
     def run(name, trials, seed=1):
         print(f"depth {depth}, {name}", flush=True)
         asked = (name, depth, trials, options.epochs, seed, options.limit)
-        ((turn,),) = take_turns({name: ("benchmarks.search:work", *asked)}, 0).values()
-        return turn
+        return take_turns({name: ("benchmarks.search:work", *asked)}, 0)[name][0]
 
     half = options.stock_trials // 2
     before = run("stock", half)

@@ -38,25 +38,25 @@ def main(arguments=None):
 def measure(way):
     """Yield a row for each learning rate of a way, the chosen rate last."""
     runs = {rate: [run(way, rate, SEEDS[0])] for rate in RATES}
-    finite = [rate for rate, (one,) in runs.items() if one]
+    finite = [rate for rate, (first,) in runs.items() if first]
     chosen = max(finite, key=lambda rate: (runs[rate][0]["held_out"], -runs[rate][0]["loss"]))
     runs[chosen] += [run(way, chosen, seed) for seed in SEEDS[1:]]
     for rate in sorted(RATES, key=lambda rate: rate == chosen):
         row = {"way": way, "learning_rate": rate, "chosen": "1" if rate == chosen else ""}
         row |= dict.fromkeys(("held_out", "mean", "std", "parameters", "processor_seconds"), "")
-        seeds = runs[rate]
-        if None in seeds:
+        results = runs[rate]
+        if None in results:
             row["held_out"] = DIVERGED
         else:
-            row["held_out"] = round(100 * statistics.mean(one["held_out"] for one in seeds), 2)
-            row["parameters"] = seeds[0]["parameters"]
-            row["processor_seconds"] = round(statistics.mean(one["seconds"] for one in seeds), 1)
+            row["held_out"] = round(100 * statistics.mean(r["held_out"] for r in results), 2)
+            row["parameters"] = results[0]["parameters"]
+            row["processor_seconds"] = round(statistics.mean(r["seconds"] for r in results), 1)
         if rate == chosen:
-            accuracies = [100 * one["test"] for one in seeds]
+            accuracies = [100 * r["test"] for r in results]
             row["mean"] = round(statistics.mean(accuracies), 2)
             row["std"] = round(statistics.stdev(accuracies), 2)
-        row |= {"images": IMAGES * (10 - FIRST), "epochs": SETTINGS["epochs"], "n": len(seeds)}
-        yield {**row, "seed": " ".join(map(str, SEEDS[: len(seeds)]))}
+        row |= {"images": IMAGES * (10 - FIRST), "epochs": SETTINGS["epochs"], "n": len(results)}
+        yield {**row, "seed": " ".join(map(str, SEEDS[: len(results)]))}
 
 
 def run(way, rate, seed):

@@ -79,6 +79,6 @@ if keras.backend.backend() == "tensorflow":
 
 
 def log_loss(labels: Tensor, probabilities: Tensor) -> Tensor:
-    """Return -log of the probability of each label, an integer; Keras's cuts it off at 16."""
-    own = ops.take_along_axis(probabilities, labels[..., None], axis=-1)[..., 0]
-    return -ops.log(ops.maximum(own, 1.2e-38))  # the smallest normal number of float32
+    """Return -log of the probability of each label, an integer; Keras's own ends at 16 nats."""
+    likelihoods = ops.take_along_axis(probabilities, labels[..., None], axis=-1)[..., 0]
+    return -ops.log(ops.maximum(likelihoods, 1.2e-38))  # the smallest normal number of float32

@@ -91,16 +91,16 @@ class CaffeSGD(WholeBatchClipping, keras.optimizers.SGD):
 
     def build(self, variables):
         super().build(variables)
-        self._factors = []  # on the learning rate of each weight, and its penalty
+        self._rates_and_penalties = []  # of each weight: factor on the learning rate, and L2
         for variable in variables:
-            *_, layer, weight = "", *variable.path.split("/")
+            layer, weight = f"/{variable.path}".split("/")[-2:]
             rate = self.bias_rate if weight.endswith("bias") else 1.0
-            factor = self.classifier_l2 if layer == CLASSIFIER else 1.0
-            factor = self.bias_l2 if weight.endswith(NO_DECAY) else factor
-            self._factors.append((rate, factor * self.l2))
+            penalty = self.classifier_l2 if layer == CLASSIFIER else 1.0
+            penalty = self.bias_l2 if weight.endswith(NO_DECAY) else penalty
+            self._rates_and_penalties.append((rate, penalty * self.l2))
 
     def update_step(self, gradient, variable, learning_rate):
-        rate, l2 = self._factors[self._get_variable_index(variable)]
+        rate, l2 = self._rates_and_penalties[self._get_variable_index(variable)]
         if l2:
             gradient = ops.add(gradient, ops.multiply(ops.cast(l2, variable.dtype), variable))
         super().update_step(gradient, variable, learning_rate * rate)

@@ -264,8 +264,8 @@ def plot_confusion(confusion, names):
     image = axes.imshow(shares, cmap=SEQUENTIAL, vmin=0, vmax=1)
     if len(names) <= 20:  # more have no room for texts
         for (true, taken), count in np.ndenumerate(confusion):
-            light = shares[true, taken] < 0.5
-            color = "white" if light else "black"
+            is_dark = shares[true, taken] < 0.5  # in `SEQUENTIAL`, low values are dark
+            color = "white" if is_dark else "black"
             axes.text(taken, true, count, ha="center", va="center", color=color)
         turned = max(map(len, names)) > 3
         axes.set_xticks(range(len(names)), names, rotation=90 if turned else 0)

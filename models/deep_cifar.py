@@ -63,7 +63,8 @@ def deep_highway(
     images = parts.images(input_shape)
     x = _stem(images, activation, kernel)
     for stage, maps in enumerate(HIGHWAY_WIDTHS, start=1):
-        strides, prefix = 1 if stage == 1 else 2, f"stage{stage}_change"
+        strides = 1 if stage == 1 else 2
+        prefix = f"stage{stage}_change"
         h = functools.partial(_convolutions, maps, activation, activation, kernel)
         t = functools.partial(_convolutions, maps, activation, "sigmoid", kernel, transform_bias)
         state = h(strides=strides, name=f"{prefix}_block")(x)

@@ -176,7 +176,8 @@ def _copy_weights(source, model, path):
     """Copy the weights of a trained network, layer by layer in their order."""
     import keras
 
-    sources, layers = ([x for x in network.layers if x.weights] for network in (source, model))
+    sources = [layer for layer in source.layers if layer.weights]
+    layers = [layer for layer in model.layers if layer.weights]
     if len(sources) != len(layers):
         raise ValueError(
             f"`weights` must be those of a network like {model.name!r}, which has {len(layers)} "
@@ -184,17 +185,17 @@ def _copy_weights(source, model, path):
         )
     for old, new in zip(sources, layers, strict=True):
         expected, received = _describe(new), _describe(old)
-        if new is layers[-1] and expected != received:
+        if expected == received:
+            new.set_weights(old.get_weights())
+            if isinstance(new, keras.layers.Normalization):
+                new.finalize_state()
+        elif new is layers[-1]:
             notice(f"{new.name} of {model.name!r} is newly initialized; other layers are loaded.")
-            continue
-        if expected != received:
+        else:
             raise ValueError(
                 f"`weights` must be those of a network like {model.name!r}, whose {new.name!r} has "
                 f"{expected}. Received: weights={path} with {received}."
             )
-        new.set_weights(old.get_weights())
-        if isinstance(new, keras.layers.Normalization):
-            new.finalize_state()
 
 
 def _describe(layer):

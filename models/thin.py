@@ -84,11 +84,11 @@ def thin_mlp(
         "activation": activation,
         "kernel_initializer": parts.unshared(kernel_initializer or normalized),
     }
+    if transform_bias is None:
+        transform_bias = -math.log(depth)
     gate = {
         "transform_kernel_initializer": normalized,
-        "transform_bias_initializer": -math.log(depth)
-        if transform_bias is None
-        else transform_bias,
+        "transform_bias_initializer": transform_bias,
     }
     images = keras.Input(input_shape, name="images")
     x = keras.layers.Flatten("channels_last", name="flatten")(images)
@@ -109,7 +109,8 @@ def thin_mlp(
 
 
 def _card(kind, depth):
-    units, kernels_per_layer = UNITS[kind], 2 if kind == "highway" else 1
+    units = UNITS[kind]
+    kernels_per_layer = 2 if kind == "highway" else 1
     products = 784 * units + (depth - 1) * kernels_per_layer * units * units + units * 10
     biases = units + (depth - 1) * kernels_per_layer * units + 10
     return Card(

@@ -42,10 +42,12 @@ def update_rows(path, rows, keys):
         keys: Names of the columns that identify a row.
     """
     with file_lock(path):  # another process may be writing rows of its own
-        by_case = {tuple(str(r[key]) for key in keys): r for r in (*read_rows(path), *rows)}
+        by_case = {}
+        for row in (*read_rows(path), *rows):
+            by_case[tuple(str(row[key]) for key in keys)] = row  # in place of the earlier one
         names = dict.fromkeys(name for row in (*rows, *by_case.values()) for name in row)
-        names = [*(name for name in names if name not in COLUMNS), *COLUMNS]
-        write_rows(path, list(by_case.values()), names)
+        own_names = [name for name in names if name not in COLUMNS]
+        write_rows(path, list(by_case.values()), [*own_names, *COLUMNS])
 
 
 def authors_logs():

@@ -25,7 +25,7 @@ def read():
 
 
 def to_the_end():
-    """Return the trials at the usual rates, those that were trained on in their place."""
+    """Return the trials at the usual rates, each with its longest training."""
     trials = pd.concat([_trained_on(), frames.read("figure1-long")])
     return trials.drop_duplicates(TRIAL).set_index(TRIAL).sort_index()
 

@@ -84,18 +84,18 @@ class RungOracle(keras_tuner.oracles.RandomSearchOracle):
     def create_trial(self, tuner_id):
         if tuner_id in self.ongoing_trials:  # its worker was killed and has started again
             return self.ongoing_trials[tuner_id]
-        trial = self._next()
-        if trial in (DRAW, STOP):
+        step = self._next()
+        if step in (DRAW, STOP):  # the stock oracle stops once it has `max_trials`
             trial = super().create_trial(tuner_id)
             if trial.status == "STOPPED" and len(self.trials) < self.max_trials:
                 self.max_trials = len(self.trials)  # all values have been tried
                 return self.create_trial(tuner_id)
             return trial
         self.tuner_ids.add(tuner_id)
-        if trial == WAIT:
+        if step == WAIT:
             return Trial(keras_tuner.HyperParameters(), status="IDLE")
         # A copy, because the trial keeps its status and score until its next round has ended.
-        trial = Trial.from_state({**trial.get_state(), "status": "RUNNING"})
+        trial = Trial.from_state({**step.get_state(), "status": "RUNNING"})
         self.ongoing_trials[tuner_id] = trial
         return trial
 

@@ -23,7 +23,7 @@ def new_path(folder):
 def write(path, ids, state, curves):
     """Write the state and the curves of the trials `ids`, the trial axis second in all arrays."""
     state = state | {f"curve/{key}": curve for key, curve in curves.items()}
-    arrays = {f"{i}/{key}": state[key][:, n] for n, i in enumerate(ids) for key in state}
+    arrays = {f"{id_}/{key}": state[key][:, n] for n, id_ in enumerate(ids) for key in state}
     with replacing(path) as temporary:
         np.savez(temporary, epochs=len(curves["loss"]), trials=ids, **arrays)
 

@@ -106,8 +106,8 @@ class PopulationRandomSearch(keras_tuner.Tuner):
     ):
         check_backend()
         _refuse(of_stock_tuners)
-        kind, ours = type(hypermodel), HighwayHyperModel
-        if not issubclass(kind, ours) or (kind.build, kind.fit) != (ours.build, ours.fit):
+        cls, ours = type(hypermodel), HighwayHyperModel
+        if not issubclass(cls, ours) or (cls.build, cls.fit) != (ours.build, ours.fit):
             raise TypeError(
                 "`hypermodel` must be a `HighwayHyperModel` with the `build` and `fit` of that "
                 "class; `keras_tuner.RandomSearch` takes others. "
@@ -118,14 +118,14 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         self.seed = checks.seed(seed)
         self.population = checks.positive_integer("population", population, or_none=True)
         self.rungs = _check_rungs(rungs, max_trials)
-        # The stock oracle takes 0 for any seed.
+        # To the stock oracle, 0 means that it draws a seed of its own.
         self.local_oracle = RungOracle(objective, max_trials, self.seed or 1, self.rungs)
         folder = pathlib.Path(directory or ".") / (project_name or "untitled_project")
         is_chief = "chief" in os.environ.get("KERASTUNER_TUNER_ID", "")
         self.is_worker = "KERASTUNER_ORACLE_IP" in os.environ and not is_chief
         overwrite = overwrite and not self.is_worker
         if overwrite and folder.exists():
-            with folder_lock(folder):  # nobody else is searching there
+            with folder_lock(folder):  # raises if another process is searching there
                 pass
         super().__init__(
             self.local_oracle,
@@ -200,21 +200,23 @@ class PopulationRandomSearch(keras_tuner.Tuner):
                 "`epochs` must be above the last of the `rungs`. "
                 f"Received: epochs={epochs}, rungs={self.rungs}."
             )
-        pairs = {"": (x, y)} if validation_data is None else {"": (x, y), "val_": validation_data}
-        if validation_data is None and self.settings["objective"].startswith("val_"):
+        pairs = {"": (x, y)}  # by the prefix of their metrics
+        if validation_data is not None:
+            pairs["val_"] = validation_data
+        elif self.settings["objective"].startswith("val_"):
             raise ValueError(
                 f"`validation_data` must be given with objective={self.settings['objective']!r}. "
                 "Received: validation_data=None."
             )
         settings = {**self.settings, "epochs": epochs, "batch_size": batch_size}
         images = {}
-        for prefix, (x, y) in pairs.items():
-            x, y = np.asarray(x, "float32"), np.ravel(y)
-            _check_arrays(self.hypermodel, x, y)
-            digest = hashlib.sha256(np.ascontiguousarray(x))
-            digest.update(y.astype("int64"))
+        for prefix, (values, labels) in pairs.items():
+            values, labels = np.asarray(values, "float32"), np.ravel(labels)
+            _check_arrays(self.hypermodel, values, labels)
+            digest = hashlib.sha256(np.ascontiguousarray(values))
+            digest.update(labels.astype("int64"))
             settings[f"{prefix}images"] = digest.hexdigest()[:16]
-            images[prefix] = Images(x, y, batch_size)
+            images[prefix] = Images(values, labels, batch_size)
         if self.is_worker:
             with file_lock(self.folder / self.tuner_id):
                 self._work(settings, images, verbose)
@@ -279,9 +281,9 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         state = stacked([loaded[n] for n in together])
         (first, last, count), start = positions[0]
 
-        width = min(size, count) if shim.accelerators() else None
+        cohort_size = min(size, count) if shim.accelerators() else None
         hyperparameters = [self._values(trial) for trial in trials]
-        population = Population(self.hypermodel.kind, hyperparameters, state, width)
+        population = Population(self.hypermodel.kind, hyperparameters, state, cohort_size)
         curves, ids = part_of(state, "curve"), [trial.trial_id for trial in trials]
         path, saved_at = states.new_path(self.folder), time.monotonic()
         bar = self._progress_bar(len(trials), (first, last, count), start, verbose)

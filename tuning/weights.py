@@ -73,7 +73,7 @@ def assign(model, weights):
     kernel, bias = weights["kernel"], weights["bias"]
     count = kernel.shape[-1] // kernel.shape[-2]  # H alone, or H and T
     pairs = zip(np.split(kernel, count, axis=-1), np.split(bias, count, axis=-1), strict=True)
-    blocks = [array for pair in pairs for array in pair]  # as a stack has them
+    blocks = [array for pair in pairs for array in pair]  # in the order of a stack's weights
     if not any(isinstance(layer, HighwayStack) for layer in model.layers):
         blocks = [array[index] for index in range(len(kernel)) for array in blocks]
     first = weights["first_kernel"], weights["first_bias"][0]

@@ -36,7 +36,7 @@ def main(arguments=None):
     os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(options.out.resolve() / "cache"))
     end = started + options.seconds
     for pieces in LINES[options.line](options, end):
-        pieces = [piece for piece in pieces if piece[0] not in _done(options)]
+        pieces = [piece for piece in pieces if piece[0] not in _seconds_by_piece(options)]
         if pieces:
             _run(options, pieces, end)
 
@@ -70,7 +70,7 @@ def _write(options, name, command, figures, seconds):
     update_rows(options.out / "gpu.csv", [row], ("line", "piece"))
 
 
-def _done(options):
+def _seconds_by_piece(options):
     """Return the seconds of the pieces that have their row."""
     from highway_keras.results import read_rows
 
@@ -126,7 +126,7 @@ def _timed_searches(options, kind, depth):
     short = [_search(options, kind, depth, epochs) for epochs in (1, 2, 4)]
     for search in short:
         yield [search]
-    seconds = _done(options)
+    seconds = _seconds_by_piece(options)
     before, after = (seconds[name] for name, *_ in short[1:])
     print(f"{kind}, {depth} layers: {(after - before) / 2:.2f} s an epoch", flush=True)
 
@@ -137,7 +137,7 @@ def search_50(options, end):
     yield from _timed_searches(options, "highway", depth)
     stock = ["benchmarks.gpu.stock", options.mnist, depth, 2, TRIALS["stock"]]
     stock += [512] if options.tiny else []
-    yield [(f"stock {depth} layers 2 epochs", stock, lambda: {"trials": 2})]
+    yield [(f"stock {depth} layers 2 epochs", stock, lambda: {"trials": TRIALS["stock"]})]
     yield from _timed_searches(options, "highway", 10)
     yield [_search(options, "highway", 10, 6 if options.tiny else 400)]
 
@@ -150,11 +150,14 @@ def search_plain(options, end):
     short = [muon(epochs=epochs) for epochs in (1, 2)]
     for training in short:
         yield [training]
-    seconds = _done(options)
+    seconds = _seconds_by_piece(options)
     before, after = (seconds[name] for name, *_ in short)
-    begun = [int(folder.name.rpartition("=")[2]) for folder in options.out.glob("highway110*")]
-    fitting = int(0.85 * (end - time.perf_counter()) / (after - before)) - 1
-    yield [muon(epochs=max(3, min(100, fitting)) if max(begun) == 2 else max(begun))]
+    folders = options.out.glob("highway110*")
+    epochs = max(int(folder.name.rpartition("=")[2]) for folder in folders)
+    if epochs == 2:  # the long training has not begun: as many epochs as fit, with a margin
+        fitting = int(0.85 * (end - time.perf_counter()) / (after - before)) - 1
+        epochs = max(3, min(100, fitting))
+    yield [muon(epochs=epochs)]
 
 
 def authors_10(options, end):

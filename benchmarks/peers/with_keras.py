@@ -114,9 +114,10 @@ def take(build, case, feed=None, **compile_options):
     x, y = case.images()
     yield
     model = build()
-    while not case.training:
-        model.predict(x, batch_size=case.batch, verbose=0)
-        yield
+    if not case.training:
+        while True:
+            model.predict(x, batch_size=case.batch, verbose=0)
+            yield
     optimizer = keras.optimizers.SGD(0.01, momentum=0.9)
     compile_options.update(loss="sparse_categorical_crossentropy", metrics=["accuracy"])
     model.compile(optimizer, **compile_options)

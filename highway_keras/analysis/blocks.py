@@ -95,39 +95,42 @@ def observe(model, what="gates", with_outputs=False):
     return keras.Model(observed.input, outputs, name=model.name), blocks
 
 
-def _observe(model, what, parts):
-    """Return a model to `{"outputs": ..., "blocks": [...]}`; `parts` holds what replaces layers."""
-    values, blocks = [], []
+def _observe(model, what, replacements):
+    """Return a model to `{"outputs": ..., "blocks": [...]}`, and its blocks.
+
+    `replacements` has the layers that take the place of a layer in all its calls.
+    """
+    tensors, blocks = [], []
 
     def call(layer, *args, **kwargs):
         if is_model(layer) and any(gated_layers(layer)):
-            if layer not in parts:
-                parts[layer] = _observe(layer, what, parts)
-            inner, inner_blocks = parts[layer]
+            if layer not in replacements:
+                replacements[layer] = _observe(layer, what, replacements)
+            inner, inner_blocks = replacements[layer]
             results = inner(*args, **kwargs)
-            values.extend(results["blocks"])
+            tensors.extend(results["blocks"])
             blocks.extend(inner_blocks)
             return results["outputs"]
         if not isinstance(layer, GatedLayer):
             return layer(*args, **kwargs)
         is_stack = isinstance(layer, HighwayStack)
-        if layer not in parts:
+        if layer not in replacements:
             links = layer.unstack() if is_stack and what == "outputs" else [layer]
-            parts[layer] = [Watched(link) for link in links]
+            replacements[layer] = [Watched(link) for link in links]
         returns_gate = kwargs.pop("return_gate", False)
         outputs, gates = [], []
-        for link in parts[layer]:
+        for link in replacements[layer]:
             output, gate = link(*args, **kwargs)
             outputs.append(output)
             gates.extend(ops.unstack(gate) if isinstance(link.layer, HighwayStack) else [gate])
-            args, kwargs = (output,), {}
-        values.extend(gates if what == "gates" else outputs)
+            args, kwargs = (output,), {}  # of the next layer of an unrolled stack
+        tensors.extend(gates if what == "gates" else outputs)
         blocks.extend(blocks_of(layer))
         gate = ops.stack(gates) if is_stack else gates[0]
         return (outputs[-1], gate) if returns_gate else outputs[-1]
 
     rebuilt = rebuild(model, call)
-    structure = {"outputs": rebuilt.output, "blocks": values}
+    structure = {"outputs": rebuilt.output, "blocks": tensors}
     return keras.Model(rebuilt.input, structure, name=model.name), blocks
 
 

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 
 from highway_keras.analysis import blocks
-from highway_keras.analysis.lesioning import measure, prepare
+from highway_keras.analysis.lesioning import blocks_and_labels, measure
 from highway_keras.layers import HighwayStack
 from highway_keras.util import checks
 from highway_keras.util.messages import shows_progress
@@ -70,9 +70,9 @@ def compact(model, x, y, budget=0.002, layers=None, batch_size=None, verbose="au
     original = blocks.rebuild(model, lambda layer, *args, **kwargs: layer(*args, **kwargs))
     copy = keras.models.clone_model(original)
     copy.set_weights(original.get_weights())
-    of_copy, labels = prepare(copy, x, y, batch_size=batch_size)
+    gated_blocks, labels = blocks_and_labels(copy, x, y, batch_size=batch_size)
     names = {}  # by (layer, index): a layer that is used several times counts once
-    for block in of_copy:
+    for block in gated_blocks:
         names.setdefault((block.layer, block.index), block.name)
     if layers is not None:
         checks.integer("layers", layers, least=0, most=len(names) - 1)
@@ -95,25 +95,26 @@ def compact(model, x, y, budget=0.002, layers=None, batch_size=None, verbose="au
             "parameters": copy.count_params() - sum(left_out),
         }
 
-    closed, curve, most = [], [], len(names) - (layers or 0)
-    bar = keras.utils.Progbar(most, verbose=int(shows_progress(verbose)), unit_name="layer")
+    closed, curve, to_close = [], [], len(names) - (layers or 0)
+    bar = keras.utils.Progbar(to_close, verbose=int(shows_progress(verbose)), unit_name="layer")
     with contextlib.ExitStack() as stack:
-        while len(closed) < most:
-            lesions = [lesion for lesion in names if lesion not in closed]
-            intact, *lesioned = measure(copy, x, labels, lesions, batch_size=batch_size)
+        while len(closed) < to_close:
+            candidates = [site for site in names if site not in closed]
+            before, *after = measure(copy, x, labels, candidates, batch_size=batch_size)
             if not curve:
-                curve.append(row(closed, *intact))
-            best = int(np.argmin([loss for loss, _ in lesioned]))
-            step = row([*closed, lesions[best]], *lesioned[best])
-            if layers is None and step["error"] > curve[0]["error"] + budget + 1e-9:
+                curve.append(row(closed, *before))
+            best = int(np.argmin([loss for loss, _ in after]))
+            step = row([*closed, candidates[best]], *after[best])
+            allowed = curve[0]["error"] + budget + 1e-9  # for rounding
+            if layers is None and step["error"] > allowed:
                 break
-            closed.append(lesions[best])
+            closed.append(candidates[best])
             curve.append(step)
-            stack.enter_context(blocks.closed(*lesions[best]))
+            stack.enter_context(blocks.closed(*candidates[best]))
             bar.update(len(closed), finalize=False)
         bar.update(len(closed), finalize=True)
     small = leave_out(copy, closed)
-    return Compacted(small, tuple(names[lesion] for lesion in closed), curve)
+    return Compacted(small, tuple(names[site] for site in closed), curve)
 
 
 def leave_out(model, closed):
@@ -139,7 +140,7 @@ def without(layer, closed):
         return None if small.inputs[0] is small.outputs[0] else small
     if not isinstance(layer, HighwayStack):
         return None if (layer, None) in closed else layer
-    chain = [each for i, each in enumerate(layer.unstack()) if (layer, i) not in closed]
+    chain = [block for i, block in enumerate(layer.unstack()) if (layer, i) not in closed]
     if len(chain) == layer.depth:
         return layer
     if not chain:

@@ -104,17 +104,18 @@ def block_outputs(model, x, per_position=False, batch_size=None, verbose=0):
 
 
 def _by_sample(model, what, x, per_position, batch_size, verbose):
-    observed = blocks.observe(model, what)
-    parts = [values for _, values in _observations(*observed, x, per_position, batch_size, verbose)]
-    arrays = [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
-    return {block.name: array for block, array in zip(observed[1], arrays, strict=True)}
+    observed, gated_blocks = blocks.observe(model, what)
+    batches = _observations(observed, gated_blocks, x, per_position, batch_size, verbose)
+    by_block = zip(*(arrays for _, arrays in batches), strict=True)
+    pairs = zip(gated_blocks, by_block, strict=True)
+    return {block.name: np.concatenate(arrays) for block, arrays in pairs}
 
 
-def _observations(observed, of_blocks, x, per_position, batch_size, verbose):
+def _observations(observed, gated_blocks, x, per_position, batch_size, verbose):
     """Yield `(slice, arrays)` over batches, with a float32 array for each block, channels last."""
     for part, batch in blocks.in_batches(x, batch_size, verbose):
         arrays = keras.tree.flatten(observed.predict_on_batch(batch))
-        pairs = zip(of_blocks, arrays, strict=True)
+        pairs = zip(gated_blocks, arrays, strict=True)
         arrays = [_channels_last(array, block.layer) for block, array in pairs]
         if not per_position:
             arrays = [array.mean(axis=tuple(range(1, array.ndim - 1))) for array in arrays]
@@ -163,13 +164,13 @@ def mean_gates(model, x, y=None, batch_size=None, verbose="auto"):
         >>> mean.by_class[2]["highway_1"].shape
         (50,)
     """
-    observed, of_blocks = blocks.observe(model)
-    names = [block.name for block in of_blocks]
+    observed, gated_blocks = blocks.observe(model)
+    names = [block.name for block in gated_blocks]
     count = len(keras.tree.flatten(x)[0])
     labels = np.zeros(count, int) if y is None else np.reshape(y, count)
     classes, members, sizes = np.unique(labels, return_inverse=True, return_counts=True)
     sums = [0.0] * len(names)  # over the samples of a class, `(classes, units)` for each block
-    for part, arrays in _observations(observed, of_blocks, x, False, batch_size, verbose):
+    for part, arrays in _observations(observed, gated_blocks, x, False, batch_size, verbose):
         is_member = (members[part] == np.arange(len(classes))[:, None]).astype("float64")
         sums = [total + is_member @ array for total, array in zip(sums, arrays, strict=True)]
     means = [total.sum(axis=0) / count for total in sums]

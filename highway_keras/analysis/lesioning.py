@@ -75,11 +75,11 @@ def lesions(model, x, y, from_logits=False, batch_size=None, verbose="auto"):
     Reference:
         [Srivastava et al., 2015](https://arxiv.org/abs/1507.06228), section 4.2.
     """
-    of_model, labels = prepare(model, x, y, from_logits, batch_size)
-    each = [(block.layer, block.index) for block in of_model]
-    loss, wrong = measure(model, x, labels, each, from_logits, batch_size, verbose).T
+    gated_blocks, labels = blocks_and_labels(model, x, y, from_logits, batch_size)
+    sites = [(block.layer, block.index) for block in gated_blocks]
+    loss, wrong = measure(model, x, labels, sites, from_logits, batch_size, verbose).T
     return Lesions(
-        layers=tuple(block.name for block in of_model),
+        layers=tuple(block.name for block in gated_blocks),
         loss=loss[1:] / labels.size,
         wrong=wrong[1:].astype(int),
         intact_loss=float(loss[0] / labels.size),
@@ -88,18 +88,19 @@ def lesions(model, x, y, from_logits=False, batch_size=None, verbose="auto"):
     )
 
 
-def prepare(model, x, y, from_logits=False, batch_size=None):
-    """Check a classifier on one batch; return its gated blocks and the labels.
+def blocks_and_labels(model, x, y, from_logits=False, batch_size=None):
+    """Return the gated blocks of a classifier and its labels, after a check on one batch.
 
-    The labels have the shape of the predictions. With all gates closed at once, all must be 0.
+    The labels have the shape of the predictions without the axis of classes. The check closes all
+    gates at once: each must then be 0.
     """
     _, batch = next(blocks.in_batches(x, batch_size, verbose=0))
-    gates, of_model = blocks.observe(model)
+    gates, gated_blocks = blocks.observe(model)
     with contextlib.ExitStack() as stack:
-        for layer in {block.layer for block in of_model}:
+        for layer in {block.layer for block in gated_blocks}:
             stack.enter_context(blocks.closed(layer))
         values = keras.tree.flatten(gates.predict_on_batch(batch))
-    for block, gate in zip(of_model, values, strict=True):
+    for block, gate in zip(gated_blocks, values, strict=True):
         if np.any(gate):
             raise ValueError(
                 "`model` must have transform gates that a low bias closes: T = 0. Received: layer "
@@ -113,21 +114,22 @@ def prepare(model, x, y, from_logits=False, batch_size=None):
             "`model` must return class probabilities, which sum to 1; `lesions` takes logits "
             f"with from_logits=True. Received: sums from {sums.min():.3g} to {sums.max():.3g}."
         )
-    count, (_, *positions, classes) = len(keras.tree.flatten(x)[0]), predicted.shape
-    return of_model, blocks.class_numbers(y, (count, *positions), classes)
+    _, *positions, classes = predicted.shape
+    shape = (len(keras.tree.flatten(x)[0]), *positions)
+    return gated_blocks, blocks.class_numbers(y, shape, classes)
 
 
-def measure(model, x, labels, lesions, from_logits=False, batch_size=None, verbose=0):
-    """Return loss and number of errors, summed over the labels, as an array `(1 + lesions, 2)`.
+def measure(model, x, labels, sites, from_logits=False, batch_size=None, verbose=0):
+    """Return loss and number of errors, summed over the labels, as an array `(1 + sites, 2)`.
 
-    The first row is of the network as it is. A lesion is `(layer, index)`, the arguments of
+    The first row is of the network as it is. A site is `(layer, index)`, the arguments of
     `closed`.
     """
-    scores = np.zeros((1 + len(lesions), 2))
+    scores = np.zeros((1 + len(sites), 2))
     for samples, batch in blocks.in_batches(x, batch_size, verbose):
         scores[0] += score(model.predict_on_batch(batch), labels[samples], from_logits)
-        for row, lesion in enumerate(lesions, start=1):
-            with blocks.closed(*lesion):
+        for row, site in enumerate(sites, start=1):
+            with blocks.closed(*site):
                 predicted = model.predict_on_batch(batch)
             scores[row] += score(predicted, labels[samples], from_logits)
     return scores
@@ -135,13 +137,13 @@ def measure(model, x, labels, lesions, from_logits=False, batch_size=None, verbo
 
 def score(predicted, labels, from_logits):
     """Return loss and number of errors of a batch."""
-    shares, labels = np.asarray(predicted, "float64"), labels[..., None]
+    shares = np.asarray(predicted, "float64")
     if from_logits:
         shares = np.exp(shares - shares.max(axis=-1, keepdims=True))
         shares = shares / shares.sum(axis=-1, keepdims=True)
-    own = np.take_along_axis(shares, labels, axis=-1)
-    loss = -np.log(np.maximum(own, np.finfo("float32").tiny)).sum()
-    return loss, (shares.argmax(axis=-1) != labels[..., 0]).sum()
+    likelihoods = np.take_along_axis(shares, labels[..., None], axis=-1)
+    loss = -np.log(np.maximum(likelihoods, np.finfo("float32").tiny)).sum()
+    return loss, (shares.argmax(axis=-1) != labels).sum()
 
 
 @dataclasses.dataclass(frozen=True)

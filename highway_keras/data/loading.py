@@ -78,9 +78,9 @@ def load(
     images = [x[train], x[held_out], x_test]
     if x.dtype == object:  # paths of pictures
         images = [PictureArray(paths, input_shape) for paths in images]
-        needed = images[2:] if test_only else images
-        if sum(pictures.size for pictures in needed) <= dataset.MAX_IN_MEMORY:
-            images[-len(needed) :] = [pictures[:] for pictures in needed]
+        first = 2 if test_only else 0
+        if sum(pictures.size for pictures in images[first:]) <= dataset.MAX_IN_MEMORY:
+            images[first:] = [pictures[:] for pictures in images[first:]]
     x_train, x_val, x_test = images
     class_names = tuple(map(str, class_names))
     checks.class_names("class_names", class_names, len(class_names))

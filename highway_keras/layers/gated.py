@@ -78,14 +78,14 @@ class GatedLayer(keras.Layer):
         part.build(input_shape)
         return part
 
-    def call(self, inputs, return_gate=False, **of_block):
+    def call(self, inputs, return_gate=False, **block_arguments):
         t = self.gate(inputs)  # before H: attention removes the mask of its input
         c = None if self.carry is None else self.activated_gate(self.carry, inputs)
-        h = ops.cast(self.block_state(inputs, **of_block), self.compute_dtype)
+        h = ops.cast(self.block_state(inputs, **block_arguments), self.compute_dtype)
         outputs = highway(inputs, h, t, c)
         return (outputs, t) if return_gate else outputs
 
-    def block_state(self, inputs, **of_block):
+    def block_state(self, inputs, **block_arguments):
         """Return H(x)."""
         raise NotImplementedError
 

@@ -57,7 +57,7 @@ class HighwayWrapper(GatedLayer):
     Call arguments:
         inputs: Floating-point tensor.
         return_gate: Whether to return `(outputs, gate)` instead of outputs. The gate is T(x).
-        **of_block: Optional arguments of the layer H, such as `use_causal_mask=True` of attention.
+        **block_arguments: Optional arguments of H, such as `use_causal_mask=True` of attention.
 
     Output shape:
         The shape of the input.
@@ -91,22 +91,22 @@ class HighwayWrapper(GatedLayer):
         transform_bias_initializer: arguments.Initializer = None,
         **kwargs: arguments.Unpack[arguments.LayerArguments],
     ):
-        given = checks.given(
+        options = checks.given(
             transform_activation=transform_activation,
             transform_kernel_initializer=transform_kernel_initializer,
             transform_bias_initializer=transform_bias_initializer,
-            carry="learned" if carry == "learned" else None,
         )
-        if transform is not None and given:
-            name, value = next(iter(given.items()))
+        refused = options | ({"carry": carry} if carry == "learned" else {})
+        if transform is not None and refused:
+            name, value = next(iter(refused.items()))
             raise ValueError(
                 f"`{name}` is for the default gate: beside `transform`, that layer's own options "
                 f"count, and `carry` may be a layer. {checks.received(name, value)}"
             )
         has_own_carry = isinstance(carry, keras.Layer)
-        given["carry"] = "learned" if has_own_carry else carry
+        mode = "learned" if has_own_carry else carry
         super().__init__(
-            activity_regularizer=activity_regularizer, **{**DEFAULTS, **given}, **kwargs
+            mode, activity_regularizer=activity_regularizer, **{**DEFAULTS, **options}, **kwargs
         )
         self.block, self.transform = layer, transform
         self.carry = carry if has_own_carry else None
@@ -149,13 +149,13 @@ class HighwayWrapper(GatedLayer):
             **options,
         )
 
-    def compute_output_spec(self, inputs, return_gate=False, **of_block):
-        if of_block:
-            self.block_state(inputs, **of_block)  # refuses arguments that H does not have
+    def compute_output_spec(self, inputs, return_gate=False, **block_arguments):
+        if block_arguments:
+            self.block_state(inputs, **block_arguments)  # refuses arguments that H does not have
         return super().compute_output_spec(inputs, return_gate)
 
-    def block_state(self, inputs, **of_block):
-        return self.block(*_inputs_of(self.block, inputs), **of_block)
+    def block_state(self, inputs, **block_arguments):
+        return self.block(*_inputs_of(self.block, inputs), **block_arguments)
 
     def activated_gate(self, part, inputs):
         if any(part is getattr(self, name) for name in self.given_gates):

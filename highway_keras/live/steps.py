@@ -44,7 +44,8 @@ def _chain_steps(model):
         calls.append((layer, args[0], outputs))
         return outputs
 
-    steps, expected = [], rebuild(model, call).inputs[0]
+    expected = rebuild(model, call).inputs[0]  # fills `calls`
+    steps = []
     for layer, inputs, outputs in calls:
         if inputs is not expected:
             raise ValueError(

@@ -61,19 +61,19 @@ def reproduce_table(
         checks.one_of("recipe", recipe, variants(card))
     out = pathlib.Path(out or f"runs/{table}").expanduser()
     changes = checks.given(epochs=epochs, dtype_policy=dtype_policy)
-    failures = {}
+    failures = []
     for seed, card in itertools.product(seeds, cards):
         if verbose:
             print(f"{card.name}, {recipe}, seed {seed}", flush=True)
-        settings = get_recipe(variants(card)[recipe]).override(**changes)
-        loading = {"data_dir": data_dir, "validation": settings.validation, "limit": limit}
+        chosen = get_recipe(variants(card)[recipe]).override(**changes)
+        loading = {"data_dir": data_dir, "validation": chosen.validation, "limit": limit}
         images = data.load(card.dataset, **loading)
         folder = out / f"{card.name}-{recipe}" / f"seed-{seed}"
         try:
             fit(
                 card.name,
                 images,
-                settings,
+                chosen,
                 out=folder,
                 seed=seed,
                 resume=True,
@@ -81,13 +81,13 @@ def reproduce_table(
                 verbose=verbose,
             )
         except (TrainingDiverged, BusyError) as error:
-            failures[f"{card.name} with seed {seed} ({error})"] = type(error)
+            failures.append(type(error)(f"{card.name} with seed {seed} ({error})"))
         else:
             with folder_lock(out, seconds=60):  # another process may be training other runs
                 write_rows(out / f"{table}.csv", read_table(table, out))
     if failures:
-        kind = next(iter(failures.values()))
-        raise kind(f"Without a row in {table}.csv: {'; '.join(failures)}")
+        texts = "; ".join(map(str, failures))
+        raise type(failures[0])(f"Without a row in {table}.csv: {texts}")
     return read_table(table, out)
 
 

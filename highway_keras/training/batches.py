@@ -118,10 +118,10 @@ class Feed:
         """Return this process's share of endless batches, from an epoch on."""
         x, y = self.images.x_train, self.images.y_train
         weights = [] if class_weights is None else [class_weights[y]]
-        in_order = array_batches
+        make_batches = array_batches
         if self.in_memory:
-            x, in_order = self._preprocessed(x), batches
-        examples = in_order([x, y, *weights], self.steps, self.batch_size, seed, first_epoch)
+            x, make_batches = self._preprocessed(x), batches
+        examples = make_batches([x, y, *weights], self.steps, self.batch_size, seed, first_epoch)
         return self.distribution.share(examples)
 
     def validation(self):

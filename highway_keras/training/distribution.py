@@ -11,7 +11,7 @@ import keras
 
 
 def devices():
-    """Return a function to a context to create networks in: `scope = devices()`, `with scope():`.
+    """Return a function `scope`: networks for several devices are created in `with scope():`.
 
     The devices are all that this process sees. Other processes take part if `TF_CONFIG`
     (TensorFlow) or `KERAS_DISTRIBUTION_JOB_ADDRESSES` (JAX) names them. Call it before any other

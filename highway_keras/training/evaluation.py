@@ -74,8 +74,8 @@ def evaluate(model, images, verbose=0) -> Evaluation:
             f"`model` must return a probability for each of the {images.classes} classes of "
             f"{images.name!r}. Received: {rows.shape[-1]} of them."
         )
-    right = rows[np.arange(len(rows)), labels]
-    loss = -np.log(np.maximum(right, np.finfo("float32").tiny), dtype="float64").mean()
+    likelihoods = rows[np.arange(len(rows)), labels]
+    loss = -np.log(np.maximum(likelihoods, np.finfo("float32").tiny), dtype="float64").mean()
     confusion, predicted = np.zeros((rows.shape[-1],) * 2, int), rows.argmax(-1)
     np.add.at(confusion, (labels, predicted), 1)
     return Evaluation(float(loss), float((predicted == labels).mean()), confusion, predicted)

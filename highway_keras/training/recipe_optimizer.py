@@ -28,7 +28,7 @@ def _schedule(recipe, steps):
         if not rising:
             return schedules.CosineDecay(rate, all_steps)
         falling = max(1, all_steps - rising)  # Keras wants one, also where all epochs rise
-        return schedules.CosineDecay(0.0, falling, 0.0, "warmup", rate, rising)
+        return schedules.CosineDecay(0.0, falling, warmup_target=rate, warmup_steps=rising)
     if recipe.schedule == "exponential":
         return schedules.ExponentialDecay(rate, steps, recipe.decay, staircase=True)
     epochs = recipe.decay_epochs

@@ -357,17 +357,19 @@ RECIPES["skip-2025-resnet"] = RECIPES["skip-2025"].override(
     first_epoch=0.1,
 )
 
-# Recipes for the networks of Tables 1 to 3; {} is the name of the recipe on the network's card, or
-# of the network, if it has one of its own.
+# Names of the recipes for the networks of Tables 1 to 3; {} is the recipe on the network's card or,
+# where there is a recipe of that name, the network itself.
 VARIANTS = {"authors": "{}", "modern": "modern-{}", "muon": "muon-{}"}
 
 
 def variants(card):
-    """Return the names of the recipes for a network of the tables, by `VARIANTS`."""
-    candidates = [
-        (v, name.format(own)) for own in (card.recipe, card.name) for v, name in VARIANTS.items()
-    ]
-    return {variant: name for variant, name in candidates if name in RECIPES}
+    """Return the recipe's name for each of `VARIANTS` that a network of the tables has."""
+    names = {}
+    for own in (card.recipe, card.name):  # a recipe for the network itself replaces the card's
+        for variant, pattern in VARIANTS.items():
+            if pattern.format(own) in RECIPES:
+                names[variant] = pattern.format(own)
+    return names
 
 
 def get_recipe(name):

@@ -124,8 +124,8 @@ def fit(
     """
     is_name = isinstance(model, str)
     if settings is None:
-        settings = {} if is_name else {"not_applied": BUILDING}
-    images, recipe = _prepare(model, images, recipe, overrides)
+        settings = {} if is_name else {"not_applied": BUILDING}  # a given network is built
+    images, recipe = _resolve(model, images, recipe, overrides)
     network = create_for(model, images, recipe, seed) if is_name else model
     preprocess = data.preprocessor(recipe.preprocessing, images.x_train)
     outputs = keras.ops.cast(network(preprocess(images.x_train[:2]), training=False), "float32")
@@ -133,7 +133,7 @@ def fit(
     class_weights = weights_of_classes(images, class_weight)
     settings = {
         "model": network.name,
-        "start": None,
+        "start": None,  # this and the next two: what the command may set
         "model_options": {},
         "limit": None,
         **settings,
@@ -148,8 +148,8 @@ def fit(
     }
     distribution = Distribution(network)
     feed = Feed(images, preprocess, recipe.batch_size, distribution)
-    trainee = _to_train(network, feed, recipe, seed)
-    complete = _to_save(network, images, preprocess, distribution)
+    trainee = _model_to_train(network, feed, recipe, seed)
+    complete = _model_to_save(network, images, preprocess, distribution)
     out = pathlib.Path(out or f"runs/{network.name}-{images.name}").expanduser()
     with _folder_to_write(out, distribution.is_chief) as folder:
         state = State(folder, settings, trainee, complete)
@@ -179,7 +179,7 @@ def fit(
         return Result(model=complete, folder=out, history=state.history, **results)
 
 
-def _prepare(model, images, recipe, overrides):
+def _resolve(model, images, recipe, overrides):
     """Return the `Dataset` and the `Recipe` to train a model with, or a network of that name."""
     is_name, is_loaded = isinstance(model, str), isinstance(images, data.Dataset)
     if images is None and is_name:
@@ -194,9 +194,9 @@ def _prepare(model, images, recipe, overrides):
     return data.load(images, validation=recipe.validation, input_shape=shape), recipe
 
 
-def check_can_act(overrides, late):
-    """Raise a `ValueError` if `overrides` of a recipe name a `late` attribute, which cannot act."""
-    for name in late:
+def check_can_act(overrides, too_late):
+    """Raise a `ValueError` if `overrides` name an attribute that acts only before training."""
+    for name in too_late:
         if name in overrides:
             raise ValueError(
                 f"`{name}` acts before training: give it to `data.load` or `models.create`. "
@@ -223,7 +223,7 @@ def create_for(name, images, recipe, seed, /, **options):
     )
 
 
-def _to_train(network, feed, recipe, seed):
+def _model_to_train(network, feed, recipe, seed):
     """Return the compiled model from what a `Feed` gives to the network's probabilities."""
     shape, scope = feed.images.input_shape, feed.distribution.scope
     with scope():
@@ -240,13 +240,13 @@ def _to_train(network, feed, recipe, seed):
     return trainee
 
 
-def _to_save(network, images, preprocess, distribution):
+def _model_to_save(network, images, preprocess, distribution):
     """Return the model from raw images, in float32 and on one device.
 
     It holds the network itself, or a copy of one that trains otherwise.
     """
-    is_low = any(layer.compute_dtype in ("bfloat16", "float16") for layer in network.layers)
-    if is_low or distribution.replicas > 1:
+    is_in_16_bits = any(layer.compute_dtype in ("bfloat16", "float16") for layer in network.layers)
+    if is_in_16_bits or distribution.replicas > 1:
         config = json.dumps(keras.saving.serialize_keras_object(network))
         for name in ("mixed_bfloat16", "mixed_float16"):
             config = config.replace(f'"{name}"', '"float32"')

@@ -12,7 +12,8 @@ from highway_keras.training.machine import here
 from highway_keras.util import checks
 from highway_keras.util.files import replacing, write_json
 
-DRAWS_PER_EPOCH = 2**20
+GENERATORS = 1000  # of a model, at most
+DRAWS_PER_EPOCH = 2**20  # of a generator, at most
 # Settings that describe a run and do not decide it
 DESCRIPTIONS = ("dataset", "class_names", "recipe.name", "recipe.source", "recipe.reasons")
 
@@ -64,14 +65,14 @@ class State(keras.callbacks.Callback):
         self.best_weights = [array for key, array in arrays.items() if key.startswith("best-")]
         same_epochs = run["settings"]["recipe"]["epochs"] == self.settings["recipe"]["epochs"]
         self.has_stopped = run["has_stopped"] and same_epochs
-        self._save_best()  # its file may be older; this may set the network's weights, too
+        self._save_best()  # first, because it may set the network's weights; the file may be older
         for number, variable in enumerate(self._variables):
             variable.assign(arrays[f"variable-{number}"])
 
     def _check_same_run(self, earlier, epochs_done, folder):
         before, now = _flat(earlier), _flat(self.settings)
         if now["recipe.schedule"] != "cosine" and now["recipe.epochs"] >= epochs_done:
-            before["recipe.epochs"] = now["recipe.epochs"]
+            before["recipe.epochs"] = now["recipe.epochs"]  # a run may continue to more epochs
         checks.same_settings(folder, before, now)
 
     def on_train_begin(self, logs=None):
@@ -160,7 +161,7 @@ class EpochSeeds(keras.callbacks.Callback):
         self.epoch = epoch
         states = [v for v in self.model.variables if v.path.endswith("seed_generator_state")]
         for index, state in enumerate(states):
-            start = [self.seed * 1000 + index, epoch * DRAWS_PER_EPOCH]
+            start = [self.seed * GENERATORS + index, epoch * DRAWS_PER_EPOCH]
             state.assign(np.array(start, "uint64").astype("uint32"))
 
     def on_train_batch_begin(self, batch, logs=None):

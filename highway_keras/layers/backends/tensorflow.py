@@ -53,16 +53,16 @@ def scan(step, carry, xs, reverse=False):
         emitted = tf.nest.flatten(emitted)
         return i + 1, carry, [s.write(k, e) for s, e in zip(stacks, emitted, strict=True)]
 
-    emitted = tf.function(lambda c: step(c, take(0))[1], autograph=False)
-    emitted = emitted.get_concrete_function(carry).structured_outputs
+    trace = tf.function(lambda c: step(c, take(0))[1], autograph=False)
+    structure = trace.get_concrete_function(carry).structured_outputs
     stacks = [
-        tf.TensorArray(e.dtype, length, element_shape=e.shape) for e in tf.nest.flatten(emitted)
+        tf.TensorArray(e.dtype, length, element_shape=e.shape) for e in tf.nest.flatten(structure)
     ]
     # XLA reserves the memory of the stacks, so it needs a bound on the iterations.
     _, carry, stacks = tf.while_loop(
         lambda i, *_: i < length, body, (0, carry, stacks), maximum_iterations=length
     )
-    return carry, tf.nest.pack_sequence_as(emitted, [s.stack() for s in stacks])
+    return carry, tf.nest.pack_sequence_as(structure, [s.stack() for s in stacks])
 
 
 def differentiable_once(gradient):

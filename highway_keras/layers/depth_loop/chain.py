@@ -113,20 +113,20 @@ def _loops(block, return_gate, has_loops):
         if block.rematerialize and BACKEND == "torch":  # TensorFlow's is a custom gradient
             step = keras.remat(step)
         loop = shim.scan if has_loops else _python_scan
-        y, (xs, residuals, gates) = loop(step, _columns(x), (kernel, bias[..., None]))
-        return tuple(_columns(v) for v in (y, *gates)), (xs, residuals)
+        y, (xs, residuals, gates) = loop(step, _transposed(x), (kernel, bias[..., None]))
+        return tuple(_transposed(v) for v in (y, *gates)), (xs, residuals)
 
     def backward(d_outputs, kernel, bias, relu_mask, xs, parts):
-        dy, *d_gates = [_columns(d) for d in d_outputs]
+        dy, *d_gates = [_transposed(d) for d in d_outputs]
 
         def step(dy, layer):
             x, parts, w, b, d_gate = layer
             dx, dz = block.backward(dy, sum(d_gate), x, parts, w, b, relu_mask)
-            return dx, (ops.matmul(x, _columns(dz)), ops.sum(dz, axis=-1))
+            return dx, (ops.matmul(x, _transposed(dz)), ops.sum(dz, axis=-1))
 
         layers = (xs, parts, kernel, bias[..., None], d_gates)
         dx, d_weights = shim.scan(step, dy, layers, reverse=True)
-        return _columns(dx), *d_weights
+        return _transposed(dx), *d_weights
 
     return [shim.compiled(f) if has_loops else f for f in (forward, backward)]
 
@@ -144,6 +144,6 @@ def _python_scan(step, carry, xs):
     return carry, tree.map_structure(lambda *rows: ops.stack(rows), *emitted)
 
 
-def _columns(x):
+def _transposed(x):
     """Rows to columns, and back."""
     return ops.swapaxes(x, -1, -2)
