@@ -18,7 +18,7 @@ from highway_keras.training.recipes import get_recipe
 from tools import figure1 as panels
 from tools import section4
 from tools.figure1 import DEPTHS, LOSSES, TRIAL
-from tools.frames import read, rows, select, shown
+from tools.frames import listed, read, rows, select, shown, summary
 
 
 def one(name, column, **values):
@@ -33,18 +33,6 @@ def lowest(name, column, **values):
 
 def highest(name, column, **values):
     return rows(name, **values)[column].max()
-
-
-def listed(values, form=""):
-    """Return several numbers as text; those that are infinite diverged."""
-    return ", ".join(shown(value, form) for value in values)
-
-
-def summary(values, form=".2f"):
-    """Return the mean and deviation of several runs as text; of one or two, their values."""
-    if len(values) < 3:
-        return listed(values, form)
-    return f"{values.mean():{form}} ± {values.std():{form}}"
 
 
 def welch(a, b):

@@ -43,3 +43,15 @@ def shown(value, form=""):
     if isinstance(value, float) and not math.isfinite(value):
         return "" if math.isnan(value) else DIVERGED
     return format(value, form)
+
+
+def listed(values, form=""):
+    """Return several numbers as text; those that are infinite diverged."""
+    return ", ".join(shown(value, form) for value in values)
+
+
+def summary(values, form=".2f"):
+    """Return the mean and deviation of several runs as text; of one or two, their values."""
+    if len(values) < 3:
+        return listed(values, form)
+    return f"{values.mean():{form}} ± {values.std():{form}}"

@@ -17,7 +17,7 @@ from benchmarks.measurements import ROOT
 from highway_keras import models, results
 from highway_keras.util.files import write_text
 from tools import figure1
-from tools.frames import rows, select, shown
+from tools.frames import rows, select, shown, summary
 
 BLOCK = re.compile(r"<!-- table: (\w+) -->\n(.*?)<!-- end -->", re.DOTALL)
 
@@ -84,19 +84,14 @@ def figure1_400():
         groups = [ended.get_group((kind, depth))["score"] for depth in figure1.DEPTHS]
         yield f"**{kind}**: trainings | {' | '.join(str(len(losses)) for losses in groups)}"
         yield f"lowest loss | {' | '.join(f'{losses.min():.1e}' for losses in groups)}"
-        ten = [leaders[kind, depth] for depth in figure1.DEPTHS]
-        yield f"the ten that led at the last rung | {' | '.join(map(mean_and_deviation, ten))}"
+        ten = [summary(leaders[kind, depth], ".1e") for depth in figure1.DEPTHS]
+        yield f"the ten that led at the last rung | {' | '.join(ten)}"
         again = select(figure1.again(), kind=kind)
-        four = [select(again, depth=depth)["score"] for depth in figure1.DEPTHS]
-        yield f"the winner, four more times | {' | '.join(map(mean_and_deviation, four))}"
+        four = [summary(select(again, depth=d)["score"], ".1e") for d in figure1.DEPTHS]
+        yield f"the winner, four more times | {' | '.join(four)}"
         for trial in ("025", "023") if kind == "highway" else ():
             losses = [lowest[kind, depth, trial] for depth in figure1.DEPTHS]
             yield f"trial {trial} | {' | '.join(f'{loss:.1e}' for loss in losses)}"
-
-
-def mean_and_deviation(losses):
-    """Return the text of several losses, blank for none."""
-    return "" if losses.empty else f"{losses.mean():.1e} ± {losses.std():.1e}"
 
 
 def transfer():
