@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 
-from highway_keras.plots import KIND_STYLES, MUTED, plot_figure1
+from highway_keras.plots import MUTED, plot_figure1
 from tools import frames
 
 DEPTHS, KINDS, TOP = (10, 20, 50, 100), ("highway", "plain"), 10
@@ -90,14 +90,16 @@ def epoch_400():
 def draw_epoch_10():
     """Draw all trials after 10 epochs: the best ones, and the mean of the ten best."""
     trials = read()
-    figure, axes = _panels(trials, 10, "ten best trials, all 60,000 images")
     means = epoch_10(trials)
-    for kind in KINDS:
-        of_kind = means.loc[[f"{kind} {depth}" for depth in DEPTHS]]
-        bars = [of_kind["mean"] - of_kind["low"], of_kind["high"] - of_kind["mean"]]
-        style = {"fmt": f"o{KIND_STYLES[kind]}", "color": "k", "capsize": 3, "label": kind}
-        axes.errorbar(DEPTHS, of_kind["mean"], bars, **style)
-    axes.legend(frameon=False)
+    tops = [
+        {"kind": kind, "depth": depth, "top10_mean": means.loc[f"{kind} {depth}", "mean"]}
+        for kind in KINDS
+        for depth in DEPTHS
+    ]
+    figure, axes = _panels(trials, 10, "ten best trials, all 60,000 images", tops)
+    for top in tops:
+        ends = means.loc[f"{top['kind']} {top['depth']}", ["low", "high"]]
+        axes.errorbar(top["depth"], ends.mean(), np.ptp(ends) / 2, fmt="none", color="k", capsize=3)
     return figure
 
 
@@ -115,6 +117,7 @@ def draw_epoch_400():
         ends = trials[LOSSES].agg(["min", "max"]).to_numpy()
         style = {"color": colors[f"{kind} {depth}"], "alpha": 0.3, "lw": 0}
         left.fill_between(range(1, 401), *ends, **style)
+    axes.set_yscale("log")
     for (kind, depth), losses in epoch_400().items():
         shift, mark, color = (-1, "o", "k") if kind == "highway" else (1, "s", MUTED)
         style = {"color": color, "ls": ""}
@@ -125,13 +128,13 @@ def draw_epoch_400():
     return figure
 
 
-def _panels(trials, epochs, title):
-    """Draw the best trials by epoch; return the figure and its empty right panel."""
+def _panels(trials, epochs, title, tops=()):
+    """Draw the best trials by epoch and `tops` by depth; return the figure and its right panel."""
     curves = {
         case: group.loc[lowest(group, epochs).idxmin(), LOSSES[:epochs]].astype(float)
         for case, group in trials.groupby(["kind", "depth"])
     }
-    figure = plot_figure1(curves, tops=[])
+    figure = plot_figure1(curves, tops)
     right = figure.axes[1]
-    right.set(yscale="log", title=title)
+    right.set_title(title)
     return figure, right

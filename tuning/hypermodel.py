@@ -30,7 +30,7 @@ class HighwayHyperModel(keras_tuner.HyperModel):
     | `transform_bias`, highway only | -10 to -1 | evenly | the paper's |
 
     The paper leaves three ranges open. Our range of rates favors highway networks: deep plain and
-    residual ones do best at its lower end, and lower rates were not searched (docs/figure1.md).
+    residual ones do best at its lower end (docs/notes/figure1.md).
     Momentum acts through 1 / (1 - momentum), the number of past gradients in a step, which is drawn
     evenly on a log scale from 2 (momentum 0.5) to 100 (0.99). A decay of 0.9 divides the rate by a
     thousand in 66 epochs; 1 keeps it.
