@@ -392,7 +392,7 @@ def skip_connections():
     names = "highway110", "resnet110"
     logs = [rows("authors-logs", model=name).set_index("epoch") for name in names]
     ends = [100 * log["test_accuracy"].iloc[-1] for log in logs]
-    yield "Highway110 ended at {:.2f} % and ResNet110 at {:.2f} %.".format(*ends)
+    yield "they are level: {:.2f} % with gates, {:.2f} % without.".format(*ends)
     sizes = [models.get(name).parameters for name in names]
     yield "0.875 of the maps: {:,} parameters beside {:,}.".format(*sizes)
     yield f"With beta at -6 a gate is about {1 / (1 + math.exp(6)):.4f} open"
@@ -625,7 +625,7 @@ def depth():
     relu = rows("gradient-norms", kind="highway", activation="relu").set_index(["depth", "scale"])
     norms = relu["by_layer"].map(lambda text: np.exp(np.log(np.double(text.split())).mean()))
     factors = [norms[depth, 2] / norms[depth, 1] for depth in (10, 20)]
-    yield "at x 2: {:.0f} and {:.0f} times the gradient at 10 and 20 layers,".format(*factors)
+    yield "x 2 makes the gradient {:.0f} and {:.0f} times as large at 10 and".format(*factors)
 
 
 def gpu():
