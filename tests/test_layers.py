@@ -38,6 +38,8 @@ def test_every_layer_has_a_row_and_is_registered_under_the_package():
     assert exported == {case.layer for case in CASES}
     for layer in exported:
         assert keras.saving.get_registered_name(layer) == f"highway_keras>{layer.__name__}"
+    watched = keras.saving.get_registered_object("highway_keras>Watched")  # of `gate_model`
+    assert watched.__module__ == "highway_keras.layers.gated"  # imported at once
 
 
 @pytest.mark.parametrize("make", [Highway, lambda **options: HighwayStack(3, **options)])

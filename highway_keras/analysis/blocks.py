@@ -13,7 +13,7 @@ from keras import ops
 
 from highway_keras.data import inference_batch_size
 from highway_keras.layers import HighwayStack
-from highway_keras.layers.gated import GatedLayer
+from highway_keras.layers.gated import GatedLayer, Watched
 from highway_keras.util import checks
 from highway_keras.util.messages import shows_progress
 
@@ -55,21 +55,6 @@ def rebuild(model, call):
     return keras.models.clone_model(
         uncompiled, clone_function=lambda layer: layer, call_function=call
     )
-
-
-@keras.saving.register_keras_serializable(package="highway_keras")
-class Watched(keras.layers.Wrapper):
-    """A gated layer that returns its output and its gate.
-
-    A layer whose first call had one output cannot have two in another model, so it is wrapped.
-    """
-
-    def __init__(self, layer, **kwargs):
-        super().__init__(layer, **{"name": layer.name, "dtype": layer.compute_dtype, **kwargs})
-        self.supports_masking = True
-
-    def call(self, inputs, **arguments):
-        return self.layer(inputs, return_gate=True, **arguments)
 
 
 def observe(model, what="gates", with_outputs=False):

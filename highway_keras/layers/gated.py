@@ -172,6 +172,21 @@ def _last_with_weights(layer):
     return _last_with_weights(inner[-1]) if inner else layer
 
 
+@keras.saving.register_keras_serializable(package="highway_keras")
+class Watched(keras.layers.Wrapper):
+    """A gated layer that returns its output and its gate.
+
+    A layer whose first call had one output cannot have two in another model, so it is wrapped.
+    """
+
+    def __init__(self, layer, **kwargs):
+        super().__init__(layer, **{"name": layer.name, "dtype": layer.compute_dtype, **kwargs})
+        self.supports_masking = True
+
+    def call(self, inputs, **arguments):
+        return self.layer(inputs, return_gate=True, **arguments)
+
+
 class Negated(keras.initializers.Initializer):
     """The initializer that negates a weight of T: C = sigmoid(-z) = 1 - sigmoid(z).
 
