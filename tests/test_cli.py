@@ -218,8 +218,10 @@ def test_analyze_compact_and_export_begin_at_a_run(trained, capsys, tmp_path):
     assert run("analyze", trained, *options, "--out", tmp_path / "page") == 0
     assert "50 points" in (tmp_path / "page" / "index.html").read_text(encoding="utf-8")
     assert (tmp_path / "page" / "live.html").exists()
-    smaller = tmp_path / "smaller"
-    assert run("compact", trained, "--budget", 99, "--limit", 100, "--out", smaller) == 0
+    smaller, smallest = tmp_path / "smaller", tmp_path / "smallest"
+    assert run("compact", trained, "--layers", 1, "--limit", 100, "--out", smaller) == 0
+    assert run("compact", smaller, "--budget", 99, "--limit", 100, "--out", smallest) == 0
+    assert "0 of 1 gated layers" in capsys.readouterr().out
     assert run("evaluate", smaller) == 0
     capsys.readouterr()
     out = tmp_path / "served.keras"

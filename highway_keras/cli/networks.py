@@ -240,7 +240,7 @@ def compact(options):
     budget = checks.number("--budget", options.budget, least=0, below=100) / 100
     trained = shared.load_network(options)
     images = shared.load_images(trained, options, validation=0.0, limit=options.limit)
-    out = pathlib.Path(options.out)
+    out = pathlib.Path(options.out).expanduser()
     training, analysis = shared.library("training"), shared.library("analysis")
     with folder_lock(out):
         if (out / "best.keras").exists():
@@ -250,7 +250,7 @@ def compact(options):
         before = training.evaluate(trained.model, images)
         after = training.evaluate(smaller.model, images)
         about = {**trained.settings, "class_names": list(trained.class_names)}
-        models.save(out / "best.keras", smaller.model, **about, closed=list(smaller.closed))
+        models.save(out / "best.keras", smaller.model, **about)
         write_rows(out / "compact.csv", smaller.curve)
     first, last = smaller.curve[0], smaller.curve[-1]
     parameters = f"{last['parameters']:,} of {first['parameters']:,} parameters"
@@ -267,8 +267,9 @@ def compact(options):
 def export(options):
     trained = shared.load_network(options)
     images = None
-    if not options.no_verify or options.quantize == "int8":  # which is calibrated on images
-        images = shared.load_images(trained, options, validation=0.0)
+    if not options.no_verify or options.quantize == "int8":  # LiteRT's is calibrated on images
+        test_only = options.quantize != "int8"
+        images = shared.load_images(trained, options, validation=0.0, test_only=test_only)
     exported = shared.library("export").export(
         trained.model,
         options.out,
