@@ -150,6 +150,14 @@ def test_a_finished_run_continues_to_more_epochs(images, result, tmp_path):
             fit(images, tmp_path / "run", resume=True, **changes)
 
 
+def test_a_run_continues_with_a_callback_that_adds_to_the_history(images, tmp_path):
+    fit(images, tmp_path, epochs=1)
+    curve = training.TestCurve(images, training.get_recipe("digits").preprocessing)
+    fit(images, tmp_path, epochs=2, resume=True, callbacks=[curve])
+    losses = [row["test_loss"] for row in read_rows(tmp_path / "history.csv")]
+    assert losses[0] == "" and float(losses[1]) > 0
+
+
 def test_a_run_continues_from_its_last_epoch_and_not_from_its_best(images, tmp_path):
     wrong = dataclasses.replace(images, y_val=(images.y_val + 1) % 10)  # the first epoch is best
     uninterrupted = fit(wrong, tmp_path / "whole")

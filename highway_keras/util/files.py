@@ -47,12 +47,13 @@ def write_json(path, content, indent=2):
 
 
 def write_rows(path, rows, columns=None):
-    """Write dictionaries as CSV; `columns` default to the keys of the first row.
+    """Write dictionaries as CSV; `columns` default to the keys of all rows.
 
     Text that a spreadsheet would take for a formula is disarmed; see `messages.spreadsheet_text`.
     """
+    columns = columns or dict.fromkeys(key for row in rows for key in row)
     with replacing(path) as temporary, temporary.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, columns or list(rows[0]), lineterminator="\n")
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
         writer.writeheader()
         writer.writerows({k: spreadsheet_text(value) for k, value in row.items()} for row in rows)
 
