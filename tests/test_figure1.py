@@ -65,7 +65,7 @@ def test_the_command_searches_as_the_preset_says(tmp_path, monkeypatch, capsys, 
 
     monkeypatch.setattr(figure1, "run_searches", search)
     monkeypatch.setattr(data, "load", lambda name, **options: asked.update(options) or digits)
-    command = "reproduce figure1 --preset paper --depth 10 --kind plain"
+    command = "reproduce figure1 --preset paper --depth 10 --kind plain --trials 100 --seed 0"
     assert run(*command.split(), "--out", tmp_path) == 0
     header, line, _ = capsys.readouterr().out.splitlines()
     assert header.split()[:4] == ["kind", "depth", "trials", "failed"]

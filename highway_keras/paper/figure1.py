@@ -56,7 +56,7 @@ def reproduce_figure1(
         population: Number of trials to train together. Default: as in `PopulationRandomSearch`.
         out: Folder, as for `draw_figure1`.
         data_dir: Where TFDS keeps its data.
-        verbose: As in Keras.
+        verbose: `"auto"` for a bar of progress, 0 for none.
 
     Returns:
         The rows of `figure1-top10.csv`, dictionaries.
@@ -66,7 +66,9 @@ def reproduce_figure1(
     """
     settings = PRESETS[checks.one_of("preset", preset, PRESETS)]
     settings = settings | checks.given(epochs=epochs, rungs=rungs, limit=limit)
-    options = {"preset": preset, "depth": depths, "kind": kinds}
+    options = {"preset": preset, "depth": depths, "kind": kinds, "trials": trials, "seed": seed}
+    options |= {"epochs": epochs, "limit": limit}
+    options["rungs"] = rungs and [f"{epoch}:{count}" for epoch, count in rungs.items()]
     command = command_line("highway-keras", "reproduce", "figure1", **options)
     limit = settings.pop("limit")
     images = data.load("mnist", data_dir=data_dir, validation=0.0, limit=limit)
