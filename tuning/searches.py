@@ -178,7 +178,7 @@ def read_searches(folder):
     Raises:
         ValueError: If there are none.
     """
-    searches = [_read(file) for file in pathlib.Path(folder).glob(f"*/{SEARCH}")]
+    searches = [_read(file) for file in pathlib.Path(folder).expanduser().glob(f"*/{SEARCH}")]
     searches = [search for search in searches if search.trials]
     if not searches:
         raise ValueError(

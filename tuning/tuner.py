@@ -74,8 +74,9 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             best 30 after epoch 40, and all but 10 after epoch 133. Default: all train to the end.
 
     Raises:
-        TypeError: If `hypermodel` is not a `HighwayHyperModel`.
+        TypeError: If `hypermodel` is not a `HighwayHyperModel`, or for other arguments of tuners.
         ValueError: If an argument is out of its range, or another tuner searched in the folder.
+        BusyError: If another process is searching in the folder to overwrite.
         ImportError: If the backend is PyTorch.
 
     Examples:
@@ -120,7 +121,8 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         self.rungs = _check_rungs(rungs, max_trials)
         # To the stock oracle, 0 means that it draws a seed of its own.
         self.local_oracle = RungOracle(objective, max_trials, self.seed or 1, self.rungs)
-        folder = pathlib.Path(directory or ".") / (project_name or "untitled_project")
+        directory = pathlib.Path(directory or ".").expanduser()
+        folder = directory / (project_name or "untitled_project")
         is_chief = "chief" in os.environ.get("KERASTUNER_TUNER_ID", "")
         self.is_worker = "KERASTUNER_ORACLE_IP" in os.environ and not is_chief
         overwrite = overwrite and not self.is_worker
