@@ -46,6 +46,9 @@ def from_arrays(
     Returns:
         A `Highway`, or a `HighwayStack` if the arrays are stacked.
 
+    Raises:
+        ValueError: If the shapes of the arrays do not fit.
+
     Examples:
         >>> import numpy as np
         >>> from highway_keras import convert

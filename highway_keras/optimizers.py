@@ -112,7 +112,7 @@ class CaffeSGD(WholeBatchClipping, keras.optimizers.SGD):
 
 @keras.saving.register_keras_serializable(package="highway_keras")
 class ConvMuon(WholeBatchClipping, keras.optimizers.Muon):
-    """Muon for the kernels of `Dense` and `Conv2D` layers; AdamW for all else.
+    """Muon for weights of two or four axes, such as kernels of `Dense` and `Conv2D`; else AdamW.
 
     ```
     m = momentum * m + gradient

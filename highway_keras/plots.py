@@ -49,8 +49,8 @@ class Line(NamedTuple):
     x: list | None = None
 
 
-def plot_lines(lines, title, ylabel, xlabel="epoch", xscale="linear", yscale="log"):
-    """Draw each `Line`, over epochs or anything else."""
+def plot_lines(lines, title, ylabel, xscale="linear"):
+    """Draw each `Line` over epochs."""
     figure, (axes,) = _panels((6.4, 3.8))
     seen = set()
     for line in lines:
@@ -59,8 +59,8 @@ def plot_lines(lines, title, ylabel, xlabel="epoch", xscale="linear", yscale="lo
         seen.add(line.label)
         style = {"color": COLORS[line.color % len(COLORS)], "alpha": 0.8, "lw": 1, "ms": 4}
         axes.plot(x, line.y, line.style, label=label, **style)
-    axes.set(xscale=xscale, yscale=yscale)
-    _finish(axes, title, xlabel, ylabel)
+    axes.set(xscale=xscale, yscale="log")
+    _finish(axes, title, "epoch", ylabel)
     if seen - {""}:
         _legend_below(figure, axes, 2)
     return figure

@@ -32,7 +32,7 @@ class Trained:
         preprocess: The model from raw images to what `network` takes; `None` if that is raw images.
         class_names: Names of the classes; their numbers, as text, if the file has no names.
         dataset: Name or path of the data set that it was trained on; `None` if the file names none.
-        settings: What else `save` wrote, a dictionary.
+        settings: All that `save` wrote, a dictionary.
         path: Path of the file.
     """
 

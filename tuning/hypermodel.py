@@ -50,7 +50,7 @@ class HighwayHyperModel(keras_tuner.HyperModel):
             to draw, a pair of numbers each.
 
     Raises:
-        ValueError: If `depth` or `units` is too small, or `kind` or an activation is unknown.
+        ValueError: If an argument is out of its range.
 
     Examples:
         >>> import keras_tuner

@@ -57,8 +57,9 @@ class Highway(nn.Module):
         return x + t * (self.activation(h) - x)
 
 
-def thin(depth, width=50):
+def thin(depth):
     """Build a thin network."""
+    width = 50
     blocks = [
         Highway(nn.Linear(width, 2 * width), width, -4.0, torch.tanh) for _ in range(depth - 1)
     ]

@@ -32,6 +32,7 @@ class GateMonitor(keras.callbacks.Callback):
 
     Raises:
         ValueError: At the start of training, if the model has no gated layers.
+        ModuleNotFoundError: Without TensorBoard, of the extra `train`.
 
     Examples:
         >>> import tempfile

@@ -48,7 +48,7 @@ def add_fit(add):
         choices=[*RECIPES],
         metavar="RECIPE",
         help=f"{', '.join(RECIPES)} (default: digits on the digits, quick for a run, thin for "
-        "thin networks, else the authors': 300 or 400 epochs)",
+        "thin networks, else the authors': 200 to 400 epochs)",
     )
     parser.add_argument("--epochs", type=int, metavar="N", help="(default: the recipe's)")
     parser.add_argument("--batch-size", type=int, metavar="N", help="(default: the recipe's)")
@@ -67,7 +67,7 @@ def add_fit(add):
     parser.add_argument("--seed", type=int, default=0, help="of the first run (default: 0)")
     parser.add_argument("--runs", type=int, default=1, help="seeds count up (default: 1)")
     parser.add_argument("--distribute", action="store_true", help="split batches over all devices")
-    parser.add_argument("--out", metavar="FOLDER", help="folder (default: runs/MODEL-DATASET)")
+    parser.add_argument("--out", metavar="FOLDER", help="folder (default: one in runs/)")
     parser.add_argument(
         "--resume",
         action="store_true",

@@ -112,7 +112,7 @@ def _add_section4(add, figure, summary):
     parser = add(figure, functools.partial(section4, figure), summary)
     parser.add_argument("--dataset", default="mnist", choices=["mnist", "cifar100"])
     parser.add_argument("--trials", type=int, help="of the search (default: 100)")
-    parser.add_argument("--epochs", type=int, help="of the trials that run to the end")
+    parser.add_argument("--epochs", type=int, help="of a whole trial (default: 400)")
     add_rungs(parser, "10:20 40:5")
     _add_out(parser, "runs/section4-DATASET")
 

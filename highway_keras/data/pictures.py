@@ -104,7 +104,7 @@ class PictureArray:
     """Picture files as images uint8 `(n, height, width, channels)`, read on indexing.
 
     `pictures[3]` is an image, `pictures[:100]` and `pictures[[5, 2]]` are arrays of images.
-    `read_image` reads them, as in `predict`, but on every core.
+    `read_image` reads them on every core, as in `predict`.
 
     Args:
         paths: Paths of PNG or JPEG files.

@@ -116,6 +116,7 @@ class ConvHighway2D(BaseConvHighway):
     ```
     H = activation(conv(x, kernel) + bias)
     T = transform_activation(conv(x, transform_kernel) + transform_bias)
+    C = transform_activation(conv(x, carry_kernel) + carry_bias)
     y = H * T + x * (1 - T)                  # carry="coupled", Eq. 3
     y = H * T + x * C                        # carry="learned", Eq. 2
     ```

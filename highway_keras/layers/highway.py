@@ -16,6 +16,7 @@ class Highway(HighwayBase):
     ```
     H = activation(x @ kernel + bias)
     T = transform_activation(x @ transform_kernel + transform_bias)
+    C = transform_activation(x @ carry_kernel + carry_bias)
     y = H * T + x * (1 - T)                  # carry="coupled", Eq. 3
     y = H * T + x * C                        # carry="learned", Eq. 2
     ```

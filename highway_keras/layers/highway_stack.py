@@ -70,7 +70,8 @@ class HighwayStack(HighwayBase):
     returns the gates alone.
 
     Raises:
-        ValueError: If `units` differs from the width of the input, or `depth` is not positive.
+        ValueError: If `units` differs from the width of the input, `depth` is not positive, or an
+            activation is a layer.
 
     Examples:
         >>> import keras
@@ -208,9 +209,9 @@ class HighwayStack(HighwayBase):
             ValueError: If there are no layers, one is quantized, or their options differ.
         """
         layers = list(layers)
-        options = [_options(layer) for layer in layers]
+        options = [_options(layer) for layer in layers if layer.built]
         quantized = any(part.quantization_mode for layer in layers for part in layer.parts())
-        if not layers or quantized or any(other != options[0] for other in options):
+        if not options or quantized or [options[0]] * len(layers) != options:
             raise ValueError(
                 "`layers` must be one or more built `Highway` layers with the same options, not "
                 f"quantized. Received: layers={layers!r}."

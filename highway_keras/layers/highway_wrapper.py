@@ -59,6 +59,9 @@ class HighwayWrapper(GatedLayer):
         return_gate: Whether to return `(outputs, gate)` instead of outputs. The gate is T(x).
         **block_arguments: Optional arguments of H, such as `use_causal_mask=True` of attention.
 
+    Input shape:
+        `(batch_size, ..., units)`, as H takes it.
+
     Output shape:
         The shape of the input.
 

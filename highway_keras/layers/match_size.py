@@ -29,6 +29,9 @@ class MatchSize(keras.Layer):
         The same rank; each spatial axis `ceil(size / strides)`. The mask of a sequence is
         sub-sampled the same way.
 
+    Raises:
+        ValueError: If `channels` or `strides` is not positive.
+
     Examples:
         >>> import keras
         >>> from highway_keras import MatchSize

@@ -50,6 +50,13 @@ class Maxout(keras.Layer):
         self.axis = axis
         self.supports_masking = True
 
+    def build(self, input_shape):
+        if input_shape[self.axis] % self.pieces:
+            raise ValueError(
+                "`pieces` must divide the channels of the input. "
+                f"Received: pieces={self.pieces}, input_shape={tuple(input_shape)}."
+            )
+
     def call(self, inputs):
         axis = self.axis % len(inputs.shape)
         shape = list(ops.shape(inputs))
@@ -58,11 +65,6 @@ class Maxout(keras.Layer):
 
     def compute_output_shape(self, input_shape):
         shape = list(input_shape)
-        if shape[self.axis] % self.pieces:
-            raise ValueError(
-                "`pieces` must divide the channels of the input. "
-                f"Received: pieces={self.pieces}, input_shape={tuple(input_shape)}."
-            )
         shape[self.axis] //= self.pieces
         return tuple(shape)
 

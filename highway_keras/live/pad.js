@@ -36,11 +36,11 @@ class Pad {
    * guide.
    */
   fitted() {
-    const { height, width, channels } = this;
+    const { height, width } = this;
     const ink = (row, column) =>
       row < 0 || column < 0 || row >= height || column >= width
         ? 0
-        : Math.abs(this.pixels[(row * width + column) * channels] - this.paper);
+        : Math.abs(this.pixels[row * width + column] - this.paper);
     let [mass, down, across] = [0, 0, 0];
     let [top, left, bottom, right] = [height, width, 0, 0];
     for (let row = 0; row < height; row++) {
@@ -77,8 +77,7 @@ class Pad {
             );
           }
         }
-        const value = Math.abs(this.paper - sum / parts.length ** 2);
-        for (let c = 0; c < channels; c++) fitted[at++] = value;
+        fitted[at++] = Math.abs(this.paper - sum / parts.length ** 2);
       }
     }
     return fitted;

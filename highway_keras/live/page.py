@@ -29,8 +29,8 @@ def live_page(model, x, y, path, class_names=None, title=None):
         model: A built functional or Sequential Keras model, a chain of layers from images to a
             softmax over classes: `Highway`, `HighwayStack`, `ConvHighway2D`, `Dense`, `Conv2D`,
             pooling, `Dropout`, `Flatten`, `Rescaling`, `Activation`, and the preprocessing of
-            `highway_keras.data`. Its images have gray levels 0 to 255, so any scaling must be part
-            of the model.
+            `highway_keras.data` but `"imagenet"`. Its images have gray levels 0 to 255, so any
+            scaling must be part of the model.
         x: Images to step through, such as test images, `(n, height, width, 1 or 3)`; the page
             holds the first few of each class, at most 20 in all.
         y: Their class numbers, integers `(n,)`.

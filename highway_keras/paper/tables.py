@@ -1,7 +1,7 @@
 """Tables 1 to 3: every network trained several times, one row per run.
 
     highway-keras reproduce table1 --recipe modern    # 0.5 to 2 hours a run on 2 CPU cores
-    highway-keras reproduce table2 --recipe muon      # Highway A and Fitnet A 2 to 3, others 5 to 10
+    highway-keras reproduce table2 --recipe muon      # Highway A, Fitnet A 2 to 3, others 5 to 10
     highway-keras reproduce table3 --recipe muon      # about 10 hours a run; minutes on a GPU
 
 docs/tables.md has the results.

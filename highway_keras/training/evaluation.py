@@ -116,7 +116,7 @@ class TestCurve(keras.callbacks.Callback):
     They decide nothing, not even which network is best.
 
     Args:
-        images: The `data.Dataset` whose test images are used.
+        images: The `data.Dataset` in memory whose test images are used.
         preprocessing: The recipe's steps. The mean image is that of `images.x_train`, so
             `images` must be what the network is trained on.
     """

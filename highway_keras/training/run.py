@@ -103,8 +103,9 @@ def fit(
             `epochs` is larger, except with a cosine schedule.
         class_weight: Weight of each class in the loss: `"balanced"` for equal totals, or a
             dictionary by name or number; other classes weigh 1.
-        callbacks: List of `keras.callbacks.Callback`. Their `model` takes preprocessed images. Up
-            to 32 steps run per call, and the hooks of batches are called once for them.
+        callbacks: List of `keras.callbacks.Callback`. Their `model` takes preprocessed images, or
+            raw ones that do not fit in memory. Up to 32 steps run per call, and the hooks of
+            batches are called once for them.
         settings: What else decides the run, for `run.json`, such as how the model was made. A run
             resumes under equal settings only.
         verbose: As in Keras.
@@ -117,6 +118,7 @@ def fit(
         ValueError: If an argument is out of its range or cannot act, or `out` holds another run.
         BusyError: If another process is writing to `out`.
         TrainingDiverged: If the loss or a weight is no longer finite.
+        FileNotFoundError, data.DataError: As `data.load` does.
 
     Examples:
         >>> from highway_keras import training
