@@ -7,7 +7,7 @@ from highway_keras.plots import MUTED, plot_figure1
 from tools import frames
 
 DEPTHS, KINDS, TOP = (10, 20, 50, 100), ("highway", "plain"), 10
-TRIAL = ["kind", "depth", "trial"]
+TRIAL = ["rates", "kind", "depth", "trial"]
 LOSSES = [f"loss_{epoch}" for epoch in range(1, 401)]
 LAST_RUNG = {10: 133, 20: 40, 50: 40, 100: 40}
 DRAWS = 10_000
@@ -16,17 +16,17 @@ DRAWS = 10_000
 def read():
     """Return the trials of the long searches, one row each.
 
-    The index begins with their range of rates, "usual" or "low": plain networks of 50 and 100
-    layers were searched in both.
+    `rates` is their range of rates, "usual" or "low rates": plain networks of 50 and 100 layers
+    were searched in both.
     """
-    return pd.concat(
-        {"usual": frames.read("figure1-long"), "low": frames.read("figure1-low-rates")}
-    )
+    searches = {"usual": "figure1-long", "low rates": "figure1-low-rates"}
+    trials = [frames.read(name).assign(rates=rates) for rates, name in searches.items()]
+    return pd.concat(trials, ignore_index=True)
 
 
 def to_the_end():
-    """Return the trials at the usual rates, each with its longest training."""
-    trials = pd.concat([_trained_on(), frames.read("figure1-long")])
+    """Return the trials, each with its longest training."""
+    trials = pd.concat([_trained_on(), read()])
     return trials.drop_duplicates(TRIAL).set_index(TRIAL).sort_index()
 
 
@@ -44,7 +44,8 @@ def again():
 def _trained_on():
     """Return the trials that a rung stopped and that were trained from the start to the end."""
     trials = frames.read("figure1-continued")
-    return trials[trials["label"].isna()]  # others differ from the trial
+    trials = trials.assign(rates=trials["label"].fillna("usual"))
+    return trials[trials["rates"].isin(["usual", "low rates"])]  # others differ from the trial
 
 
 def lowest(trials, epoch):
@@ -63,7 +64,7 @@ def epoch_10(trials):
     drawn = np.random.default_rng(0).integers(0, 100, (DRAWS, 100))
     means = {}
     for (kind, depth), group in trials.sort_values("trial").groupby(["kind", "depth"]):
-        by_range = [lowest(one, 10) for _, one in group.groupby(level=0)]
+        by_range = [lowest(one, 10) for _, one in group.groupby("rates")]
         losses = np.column_stack(by_range)[np.vstack([range(100), drawn])]  # all, then each draw
         means[f"{kind} {depth}"] = np.sort(losses.reshape(1 + DRAWS, -1))[:, :TOP].mean(axis=1)
     pairs = [(f"{kind} 100", f"{kind} 10") for kind in KINDS]
@@ -74,13 +75,10 @@ def epoch_10(trials):
 
 
 def epoch_400():
-    """Return by kind and depth the losses after 400 epochs of the ten that led at the last rung.
-
-    Trials at low rates are left out: among those that led at the rung, they end higher.
-    """
+    """Return by kind and depth the losses after 400 epochs of the ten that led at the last rung."""
     losses = {}
     ended = lowest(to_the_end(), 400)
-    searched = frames.read("figure1-long").dropna(subset="score").set_index(TRIAL)
+    searched = frames.select(read(), rates="usual").dropna(subset="score").set_index(TRIAL)
     for (kind, depth), group in searched.groupby(["kind", "depth"]):
         leaders = lowest(group, LAST_RUNG[depth]).nsmallest(TOP).index
         losses[kind, depth] = ended[leaders]

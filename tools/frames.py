@@ -14,7 +14,9 @@ from highway_keras.results import DIVERGED
 def read(name):
     """Return all rows of `results/NAME.csv`, a `DataFrame`; what diverged is infinite."""
     text = (RESULTS / f"{name}.csv").read_text(encoding="utf-8")
-    return pd.read_csv(io.StringIO(text.replace(f",{DIVERGED}", ",inf")), dtype={"trial": str})
+    text = text.replace(f",{DIVERGED}", ",inf")
+    # A copy is in one piece: pandas warns of each column that is added to many.
+    return pd.read_csv(io.StringIO(text), dtype={"trial": str}).copy()
 
 
 def rows(name, *, command="", **values):
