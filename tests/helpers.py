@@ -3,7 +3,6 @@
 import itertools
 import os
 import pathlib
-import sys
 
 import keras
 import numpy as np
@@ -19,7 +18,6 @@ needs_populations = pytest.mark.skipif(
 )
 # The command in a process of its own, as the installed script starts it
 SCRIPT = "import sys; from highway_keras_command import main; sys.exit(main())"
-COMMAND = (sys.executable, "-c", SCRIPT)
 
 
 def run(*arguments):

@@ -417,7 +417,6 @@ def counted(intact, *lesioned, samples):
     return analysis.Lesions(names, loss, np.array(lesioned), 0.0, intact, samples)
 
 
-@eagerly
 def test_needed_layers():
     lesions = counted(200, 5000, 211, 209, 100, samples=10_000)
     needed = analysis.needed_layers(lesions)
@@ -479,9 +478,9 @@ def lesions(model, y=Y, **options):
 
 
 WRONG = [
-    ("model", lambda: analysis.gate_model(as_model((8,), softmax()))),
+    ("`model`", lambda: analysis.gate_model(as_model((8,), softmax()))),
     ("from_logits", lambda: lesions(as_model((8,), Highway(), keras.layers.Dense(3)))),
-    ("y", lambda: lesions(shared(), Y - 1)),
+    ("`y`", lambda: lesions(shared(), Y - 1)),
     ("threshold", lambda: analysis.needed_layers(counted(0, 1, samples=2), 1.5)),
 ]
 

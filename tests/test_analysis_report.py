@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from highway_keras import HighwayStack, analysis
+from highway_keras import HighwayStack, analysis, plots
 from highway_keras.results import read_rows
 
 pytestmark = pytest.mark.usefixtures("untraced")
@@ -101,6 +101,15 @@ def test_routing_plot_shows_the_classes_asked_for(analysed):
     assert list(shown) == ["two", "zero"]
     lowest, highest = shown["two"].get_clim()
     assert lowest == -highest
+    for title, number in (("two", 2), ("zero", 0)):
+        expected = stacked(analysed.mean.by_class[number])
+        np.testing.assert_array_equal(shown[title].get_array(), expected)
+
+
+def test_the_confusion_is_shown_as_shares_of_the_true_class():
+    axes, _ = plots.plot_confusion(np.array([[3, 1], [0, 0]]), ["a", "b"]).axes
+    (image,) = axes.get_images()
+    np.testing.assert_array_equal(image.get_array(), [[0.75, 0.25], [0, 0]])
 
 
 def fitted(folder, epochs=2, initial_epoch=0):

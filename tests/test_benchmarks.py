@@ -76,6 +76,7 @@ def test_each_case_is_written_before_the_next(tmp_path, monkeypatch):
         return [] if case.name == second else [{"case": case.name, "peer": "plain"}]
 
     monkeypatch.setattr(command, "measure", measure)
+    monkeypatch.setenv("KERAS_BACKEND", "tensorflow")  # which the command sets
     out = tmp_path / "speed.csv"
     asked = ["--peer", "plain", "torch_eager", "--turns", "2"]
     command.main(["--case", first, second, third, *asked, "--out", str(out)])

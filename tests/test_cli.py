@@ -13,7 +13,7 @@ import sys
 import keras
 import numpy as np
 import pytest
-from helpers import COMMAND, needs_populations, run
+from helpers import SCRIPT, needs_populations, run
 from PIL import Image
 
 import highway_keras
@@ -143,6 +143,13 @@ def test_options_of_fit_reach_network_data_and_training(tmp_path, capsys):
         assert settings["class_weight"] is not None
 
 
+def test_fit_starts_from_the_included_weights(noise, tmp_path):
+    name, options = "thin-highway-10", "--weights mnist --epochs 1 --learning-rate 1e-30"
+    assert run("fit", name, *options.split(), "--out", tmp_path) == 0
+    start = models.create(name, weights="mnist").get_weights()
+    np.testing.assert_equal(models.load(tmp_path).network.get_weights(), start)
+
+
 @pytest.mark.filterwarnings("ignore::highway_keras.util.messages.Notice")
 def test_freeze_trains_the_classifier_alone(trained, tmp_path):
     command = f"fit {trained} --freeze --epochs 1 --limit 100 --out {tmp_path / 'out'}"
@@ -177,6 +184,8 @@ def test_predict_names_the_most_probable_classes(trained, pictures, capsys):
     expected = keras.models.load_model(trained / "best.keras").predict(np.stack(images), verbose=0)
     for row, shares in zip(rows, expected, strict=True):
         assert [one["class"] for one in row["classes"]] == list(map(str, np.argsort(-shares)[:3]))
+        printed = [one["probability"] for one in row["classes"]]
+        assert printed == pytest.approx(np.sort(shares)[::-1][:3].tolist(), rel=1e-4)
     assert run(*command, "--csv") == 0
     header, *lines = csv.reader(capsys.readouterr().out.splitlines())
     assert header == ["image", "class", "probability"] and len(lines) == 3 * len(rows)
@@ -327,7 +336,8 @@ def test_an_interrupted_command_says_how_it_continues(tmp_path, monkeypatch, cap
 
 
 def test_a_reader_that_has_left_ends_quietly():
-    process = subprocess.Popen([*COMMAND, "list"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    command = [sys.executable, "-c", SCRIPT, "list"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     process.stdout.close()
     with process.stderr:
         message = process.stderr.read()

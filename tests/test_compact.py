@@ -48,16 +48,22 @@ def test_the_compact_network_is_the_lesioned_one(make, tmp_path):
     compacted = analysis.compact(model, x, y, layers=1, verbose=0)
     np.testing.assert_equal(model.get_weights(), before)
 
-    # The first closed layer is the cheapest lesion, and each step is the lesion of all so far.
-    lesions = analysis.lesions(model, x, y, verbose=0)
-    assert compacted.closed[0] == lesions.layers[int(np.argmin(lesions.loss))]
-    assert [row["layers"] for row in compacted.curve] == [*range(len(names), 0, -1)]
-    assert compacted.curve[1]["loss"] == pytest.approx(lesions.loss.min(), abs=1e-6)
-    expected = layer_by_layer(
-        model, x, lambda i, layer, z: z if names[i] in compacted.closed else layer(z)
-    )
+    def without(closed):
+        outputs = layer_by_layer(
+            model, x, lambda i, layer, z: z if names[i] in closed else layer(z)
+        )
+        return outputs, scores(outputs, y)
+
+    # Each step is the cheapest lesion of what is left, beside all that is closed already.
+    assert len(compacted.curve) == len(names)
+    for step, row in enumerate(compacted.curve):
+        closed = compacted.closed[:step]
+        expected, (loss, error) = without(closed)
+        assert row["layers"] == len(names) - step
+        assert (row["loss"], row["error"]) == pytest.approx((loss, error), abs=1e-5)
+        for name in set(names) - set(closed) if step else ():
+            assert loss <= without((*closed[:-1], name))[1][0] + 1e-6
     np.testing.assert_allclose(compacted.model.predict(x, verbose=0), expected, atol=1e-6)
-    assert compacted.curve[-1]["loss"] == pytest.approx(scores(expected, y)[0], abs=1e-5)
 
     # It is an ordinary model: smaller, saved, loaded and trained, and the first stays as it is.
     last = compacted.curve[-1]

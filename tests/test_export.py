@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -106,12 +107,6 @@ def networks():
     return build
 
 
-@pytest.fixture
-def unverified(monkeypatch):
-    """Exports without the new process of the verification, which takes seconds."""
-    monkeypatch.setattr(verification, "verify", lambda *arguments: {})
-
-
 def contents(folder):
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
@@ -146,9 +141,21 @@ def test_every_format_computes_what_keras_computes(format, quantize, network, ne
     np.testing.assert_equal(model.get_weights(), before)
     outputs = FORMATS[format].run(path)(images.x_test[:5])
     assert outputs.keys() - {"class_name"} == {"probabilities", "class_id"}
-    assert outputs["probabilities"].shape == (5, 10)
+    expected, most = model.predict(images.x_test[:5], verbose=0), {None: 1e-5, "float16": 2e-2}
+    np.testing.assert_allclose(outputs["probabilities"], expected, 0, most.get(quantize, 1))
     assert format == "keras" or outputs["class_id"].dtype == "int64"
     check_card(path, images, done, format, quantize)
+
+
+def test_an_export_with_other_weights_is_not_kept(monkeypatch, tmp_path):
+    def other(model, path, *arguments):
+        formats.write_keras(keras.models.clone_model(model), path, *arguments)
+
+    changed = {**FORMATS, "keras": dataclasses.replace(FORMATS["keras"], write=other)}
+    monkeypatch.setattr("highway_keras.export.exporting.FORMATS", changed)
+    with pytest.raises(ExportMismatch, match="its probabilities differ"):
+        export(tiny(), tmp_path / "tiny.keras", noise((8, 8, 1)))
+    assert not list(tmp_path.iterdir())
 
 
 def check_card(path, images, done, format, quantize):
@@ -292,7 +299,7 @@ def test_the_new_process_can_import_neither_keras_nor_this_package(tmp_path):
 
 
 def test_the_new_process_runs_no_modules_of_the_folder(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(formats, "__file__", shutil.copy(formats.__file__, tmp_path))
     (tmp_path / "numpy.py").write_text("raise ValueError('a stranger ran')")
     with pytest.raises(ExportMismatch, match=r"does not run: KeyError: 'caffe'"):
         verification.run_in_new_process(tmp_path / "absent", "caffe", np.zeros((1, 8, 8, 1)))
@@ -332,7 +339,8 @@ def test_a_missing_package_or_backend_is_named(monkeypatch, tmp_path):
         export(tiny(), tmp_path / "out", verify=False)
 
 
-def test_names_of_the_classes(unverified, tmp_path):
+def test_names_of_the_classes(monkeypatch, tmp_path):
+    monkeypatch.setattr(verification, "verify", lambda *arguments: {})  # which takes seconds
     images = noise((8, 8, 1))
     ways = {
         "given": ({"images": images, "class_names": list("abcdefghij")}, list("abcdefghij")),

@@ -76,6 +76,13 @@ def test_the_command_searches_as_the_preset_says(tmp_path, monkeypatch, capsys, 
     assert (row["best"], row["command"]) == ("0.25", f"highway-keras {command}")
 
 
+def test_the_command_draws_the_searches_asked_for(folder):
+    asked = ("--search", folder, "--kind", "highway", "--depth", 10)
+    assert run("reproduce", "figure1", *asked, "--out", folder / "drawn") == 0
+    (row,) = read_rows(folder / "drawn" / "figure1-top10.csv")
+    assert (row["kind"], row["depth"], row["best"]) == ("highway", "10", "0.25")
+
+
 def test_fewer_than_ten_trials_at_the_end_have_no_mean_of_the_top_10(tmp_path):
     for count, has_mean in ((9, False), (10, True)):
         trials = [([n + 1.0] * 2, 0.0) for n in range(count)] + [([50.0], 0.0)]  # left at a rung

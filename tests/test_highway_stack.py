@@ -6,7 +6,7 @@ import pytest
 from harness import array, standard_normal
 from helpers import needs_tensorflow
 
-from highway_keras import Highway, HighwayStack, data
+from highway_keras import Highway, HighwayStack
 
 
 def built_stack(depth, width=6, **options):
@@ -129,14 +129,24 @@ def test_gates_start_by_the_depth(depth):
     np.testing.assert_allclose(array(gates), 1 / (depth + 2), rtol=1e-5)
 
 
-def test_a_stack_of_100_layers_learns_by_default():
-    digits = data.load("digits")
-    x = digits.x_train.reshape(len(digits.x_train), -1).astype("float32") / 255
-    top = keras.layers.Dense(digits.classes, activation="softmax")
-    model = as_chain([keras.layers.Dense(32), HighwayStack(100), top], x.shape[1])
-    model.compile(keras.optimizers.SGD(0.1, momentum=0.9), "sparse_categorical_crossentropy")
-    losses = model.fit(x, digits.y_train, batch_size=64, epochs=4, verbose=0).history["loss"]
-    assert losses[-1] < 0.6  # gates that start at sigmoid(-2) stay at the loss of chance, 2.30
+@needs_tensorflow
+def test_rematerializing_multiplies_again_in_the_backward_pass():
+    import tensorflow as tf
+
+    def products(rematerialize):
+        stack = HighwayStack(3, rematerialize=rematerialize)
+        stack.build((None, 6))
+
+        def run(x):
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = stack(x)
+            return tape.gradient(y, x)
+
+        graph = tf.function(run).get_concrete_function(tf.TensorSpec((4, 6))).graph.as_graph_def()
+        return sum("MatMul" in node.op for f in graph.library.function for node in f.node_def)
+
+    assert products(True) > products(False)
 
 
 # What Keras's own `model.export` writes.

@@ -61,6 +61,8 @@ def test_a_network_is_what_its_card_says(name):
     )
     assert kinds == KINDS[name].replace(" ", "")
     assert card.layers == len(kinds) - name.startswith("thin")
+    sums = layers_of(model, keras.layers.Add)
+    assert len(sums) == name.startswith("thin-residual") * (card.layers - 1)
     assert model.input_shape == (None, *card.input_shape)
     assert model.output_shape == (None, card.classes)
     assert model.name == card.name == name and not model.compiled
@@ -97,6 +99,12 @@ def test_table_1_is_the_authors_definition():
     assert [pool.pool_size for pool in pools] == [(3, 3), (3, 3), (2, 2)]
     assert model.get_layer("plain").output.shape[1:] == (24, 24, 16)
     assert model.get_layer("predictions").kernel_initializer.stddev == 0.1
+
+
+@pytest.mark.parametrize("name", ["highway-a", "fitnet-a"])
+def test_table_2_has_the_dropout_of_table_3(name):
+    rates = [layer.rate for layer in layers_of(network(name), keras.layers.Dropout)]
+    assert rates == 4 * [0.2]
 
 
 def test_table_3_is_the_authors_definition():

@@ -184,7 +184,16 @@ def test_training_on_pictures_on_the_disk_is_the_same_and_resumes(folder, tmp_pa
 def test_pictures_on_the_disk_are_analyzed_batch_by_batch(folder, on_disk, monkeypatch):
     model, streamed = little(keras.layers.Dense(4), Highway()), read(folder)
     in_memory = np.asarray(streamed.x_train)
+    sizes, read_some = [], data.PictureArray.__getitem__
+
+    def spied(self, chosen):
+        sizes.append(len(self.paths[chosen]))
+        return read_some(self, chosen)
+
+    monkeypatch.setattr(data.PictureArray, "__getitem__", spied)
     monkeypatch.setattr(data.PictureArray, "__array__", None)  # which would read them all
-    lesions = analysis.lesions(model, streamed.x_train, streamed.y_train, verbose=0)
+    pictures = streamed.x_train, streamed.y_train
+    lesions = analysis.lesions(model, *pictures, batch_size=20, verbose=0)
+    assert max(sizes) == 20
     expected = analysis.lesions(model, in_memory, streamed.y_train, verbose=0)
     np.testing.assert_allclose(lesions.loss, expected.loss, rtol=1e-6)

@@ -60,6 +60,9 @@ def test_gcn_equals_numpy(images):
     half = GlobalContrastNormalization(dtype="mixed_bfloat16")(images)
     assert keras.backend.standardize_dtype(half.dtype) == "bfloat16"
     np.testing.assert_allclose(array(half), gcn(IMAGES), atol=2**-7 * 2)
+    low = array(GlobalContrastNormalization(epsilon=1000.0)(images))
+    expected = (images - images.mean((1, 2, 3), keepdims=True)) / 1000
+    np.testing.assert_allclose(low, expected, atol=1e-5)
 
 
 def test_mean_image_adapts_to_an_array_or_batches_again_and_again():

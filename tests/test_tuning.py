@@ -252,6 +252,26 @@ def test_hyperparameters_are_those_of_the_stock_tuner(seed, of_stock, tmp_path):
     assert drawn(search.oracle) == drawn(stock.oracle)
 
 
+@needs_populations
+def test_the_seed_decides_orders_by_epoch_and_starts_by_trial(tmp_path, digits, monkeypatch):
+    orders, starts, train_epoch = set(), set(), Population.train
+
+    def spied(self, images, epoch, order):
+        orders.add(tuple(order))
+        return train_epoch(self, images, epoch, order)
+
+    def drawn_from(hypermodel, values, seed):
+        starts.add(tuple(seed))
+        return draw(hypermodel, values, seed)
+
+    monkeypatch.setattr(Population, "train", spied)
+    monkeypatch.setattr(tuner, "draw", drawn_from)
+    for seed in (0, 1):
+        train(make(tmp_path / str(seed), max_trials=2, seed=seed), digits)
+    assert len(orders) == 2 * EPOCHS
+    assert starts == {(seed, trial) for seed in (0, 1) for trial in (0, 1)}
+
+
 def test_a_failed_trial_is_recorded_and_touches_no_other(searched, tmp_path, digits, monkeypatch):
     """To the last bit; nor does it matter how many train together, or in which place."""
 

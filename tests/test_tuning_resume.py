@@ -218,12 +218,6 @@ def test_a_round_on_an_accelerator_is_as_wide_as_its_trials(tmp_path, digits, mo
 # Several processes
 
 
-def test_a_second_process_is_refused(tmp_path, digits):
-    first = make(tmp_path)
-    with files.folder_lock(first.folder), pytest.raises(files.BusyError):
-        search(tmp_path, digits)
-
-
 def ended(trial, losses, status="COMPLETED"):
     """As it comes from a worker: another object."""
     sent = Trial.from_proto(trial.to_proto())
