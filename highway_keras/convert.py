@@ -67,14 +67,11 @@ def from_arrays(
     }
     arrays = {weight: np.asarray(array) for weight, array in arrays.items() if array is not None}
     *stacked, width, _ = arrays["kernel"].shape
-    zeros = np.zeros((*stacked, width))
-    arrays.setdefault("transform_bias", zeros)
-    if carry_kernel is not None:
-        arrays.setdefault("carry_bias", zeros)
     options = {
         "units": width,
         "activation": activation,
         "transform_activation": transform_activation,
+        "transform_bias_initializer": "zeros",  # of T, and so of C, which starts negated
         "use_bias": bias is not None,
         "carry": "coupled" if carry_kernel is None else "learned",
         "name": name,

@@ -69,16 +69,12 @@ def cross_entropy(labels: Tensor, probabilities: Tensor) -> Tensor:
     certain teaches nothing; here the gradient reaches down to 1e-38. Under TensorFlow, Keras goes
     back to the logits.
     """
-    return log_loss(ops.cast(ops.reshape(labels, (-1,)), "int32"), probabilities)
+    labels = ops.cast(ops.reshape(labels, (-1, 1)), "int32")
+    likelihoods = ops.take_along_axis(probabilities, labels, axis=-1)[..., 0]
+    return -ops.log(ops.maximum(likelihoods, 1.2e-38))  # the smallest normal number of float32
 
 
 # What a classifier is trained with.
 LOSS = cross_entropy
 if keras.backend.backend() == "tensorflow":
     LOSS = "sparse_categorical_crossentropy"
-
-
-def log_loss(labels: Tensor, probabilities: Tensor) -> Tensor:
-    """Return -log of the probability of each label, an integer; Keras's own ends at 16 nats."""
-    likelihoods = ops.take_along_axis(probabilities, labels[..., None], axis=-1)[..., 0]
-    return -ops.log(ops.maximum(likelihoods, 1.2e-38))  # the smallest normal number of float32

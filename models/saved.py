@@ -98,7 +98,6 @@ def load(path: str | os.PathLike) -> Trained:
                 settings = json.loads(archive.read(SETTINGS)) if has_settings else {}
             model = keras.models.load_model(path, compile=False)
             _, classes = model.output_shape
-            dataset = settings.get("dataset")
             class_names = tuple(map(str, settings.get("class_names") or range(classes)))
             if len(class_names) != classes:
                 raise ValueError(f"it names {len(class_names)} of its {classes} classes")
@@ -109,7 +108,7 @@ def load(path: str | os.PathLike) -> Trained:
     layers = [layer for layer in model.layers if not isinstance(layer, keras.layers.InputLayer)]
     is_pair = len(layers) == 2 and layers[0].name == PREPROCESSOR
     preprocess, network = layers if is_pair else (None, model)
-    return Trained(model, network, preprocess, class_names, dataset, settings, path)
+    return Trained(model, network, preprocess, class_names, settings.get("dataset"), settings, path)
 
 
 def resolve_network_path(path):

@@ -412,6 +412,7 @@ def test_searches_leave_files_that_read_back(tmp_path, images):
     ]
     assert [float(row["score"]) for row in rows] == scores
     best = models.load(search.folder)
+    assert not best.network.compiled
     assert best.dataset == "digits" and best.class_names == images.class_names
     classes = best.model.predict(images.x_val, verbose=0).argmax(axis=-1)
     assert np.mean(classes == images.y_val) == pytest.approx(scores[0])

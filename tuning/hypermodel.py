@@ -82,8 +82,7 @@ class HighwayHyperModel(keras_tuner.HyperModel):
         self.kind = checks.one_of("kind", kind, UNITS)
         self.input_shape = tuple(map(int, input_shape))
         self.classes = checks.positive_integer("classes", classes)
-        units = checks.positive_integer("units", units, or_none=True)
-        self.units = units or UNITS[kind]
+        self.units = checks.positive_integer("units", units, or_none=True) or UNITS[kind]
         chosen = [activations] if isinstance(activations, str) else activations
         for activation in chosen:
             checks.one_of("activations", activation, ACTIVATIONS)

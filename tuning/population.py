@@ -97,8 +97,7 @@ class Population:
     def state(self):
         """Return the states of all trials."""
         states = [cohort.arrays() for cohort in self.cohorts]
-        joined = {key: [state[key] for state in states] for key in states[0]}
-        return {k: np.concatenate(parts, 1)[:, : self.count] for k, parts in joined.items()}
+        return {k: np.concatenate([s[k] for s in states], 1)[:, : self.count] for k in states[0]}
 
 
 class _Cohort:

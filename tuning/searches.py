@@ -8,9 +8,9 @@ import os
 import pathlib
 
 import keras
-import numpy as np
 
 from highway_keras import data, models
+from highway_keras.data.preprocessing import preprocessed
 from highway_keras.models import thin
 from highway_keras.training.machine import joined
 from highway_keras.tuning.oracle import SEARCH, epochs_of
@@ -83,15 +83,10 @@ def run_searches(
                 "continue it, or name another folder."
             )
     preprocess = data.preprocessor(PREPROCESSING, images.x_train)
-    batch_size = data.dataset.inference_batch_size(images.input_shape)
-
-    def preprocessed(x, y):
-        return preprocess.predict(np.asarray(x), batch_size, verbose=0), y
-
-    train = preprocessed(images.x_train, images.y_train)
+    train = preprocessed(preprocess, images.x_train), images.y_train
     validation = None
     if options.get("objective", "loss").startswith("val_") and len(images.x_val):
-        validation = preprocessed(images.x_val, images.y_val)
+        validation = preprocessed(preprocess, images.x_val), images.y_val
     for tuner in tuners:
         # A hook, because it is called before another process may continue the search.
         tuner.on_search_end = functools.partial(_write_results, tuner, images, preprocess)
@@ -121,8 +116,7 @@ def _write_results(tuner, images, preprocess):
     write_json(tuner.folder / "run.json", content)
     if ranked[0].status == "COMPLETED":
         (trained,) = tuner.get_best_models()
-        best = keras.models.clone_model(trained)  # which is not compiled
-        best.set_weights(trained.get_weights())
+        best = keras.Model(trained.input, trained.output, name=trained.name)  # not compiled
         models.save(
             tuner.folder / "best.keras",
             keras.Sequential([preprocess, best]),

@@ -42,8 +42,8 @@ def gated_layers(model):
             yield from gated_layers(layer)
 
 
-def rebuild(model, call):
-    """Return a functional model of the same layers, with `call(layer, ...)` for each of its calls.
+def rebuild(model, call=None):
+    """Return a functional model of the same layers, whose calls may be `call(layer, ...)` instead.
 
     `keras.models.clone_model` with the very same layers is Keras's public way to do so.
     """
@@ -170,7 +170,7 @@ def closed(layer, index=None):
         bias.assign(before)
 
 
-# Batches and labels
+# Batches
 
 
 def in_batches(x, batch_size, verbose):
@@ -180,19 +180,8 @@ def in_batches(x, batch_size, verbose):
         batch_size = min(inference_batch_size(array.shape[1:]) for array in arrays)
     checks.positive_integer("batch_size", batch_size)
     count = len(arrays[0])
-    bar = keras.utils.Progbar(count, verbose=int(shows_progress(verbose)), unit_name="sample")
+    bar = keras.utils.Progbar(count, verbose=shows_progress(verbose), unit_name="sample")
     for start in range(0, count, batch_size):
         part = slice(start, min(start + batch_size, count))
         yield part, keras.tree.map_structure(lambda array, part=part: array[part], x)
         bar.update(part.stop)
-
-
-def class_numbers(y, shape, classes):
-    """Return labels as an array of a shape, checked: a negative one would count from the end."""
-    labels = np.reshape(y, shape)
-    if labels.min() < 0 or labels.max() >= classes:
-        raise ValueError(
-            f"`y` must hold class numbers from 0 to {classes - 1}. "
-            f"Received: {labels.min()} to {labels.max()}."
-        )
-    return labels

@@ -67,7 +67,7 @@ def compact(model, x, y, budget=0.002, layers=None, batch_size=None, verbose="au
         at a time.
     """
     checks.number("budget", budget, least=0, below=1)
-    original = blocks.rebuild(model, lambda layer, *args, **kwargs: layer(*args, **kwargs))
+    original = blocks.rebuild(model)
     copy = keras.models.clone_model(original)
     copy.set_weights(original.get_weights())
     gated_blocks, labels = blocks_and_labels(copy, x, y, batch_size=batch_size)
@@ -96,7 +96,7 @@ def compact(model, x, y, budget=0.002, layers=None, batch_size=None, verbose="au
         }
 
     closed, curve, to_close = [], [], len(names) - (layers or 0)
-    bar = keras.utils.Progbar(to_close, verbose=int(shows_progress(verbose)), unit_name="layer")
+    bar = keras.utils.Progbar(to_close, verbose=shows_progress(verbose), unit_name="layer")
     with contextlib.ExitStack() as stack:
         while len(closed) < to_close:
             candidates = [site for site in names if site not in closed]

@@ -116,7 +116,7 @@ def blocks_and_labels(model, x, y, from_logits=False, batch_size=None):
         )
     _, *positions, classes = predicted.shape
     shape = (len(keras.tree.flatten(x)[0]), *positions)
-    return gated_blocks, blocks.class_numbers(y, shape, classes)
+    return gated_blocks, checks.class_numbers("y", np.reshape(y, shape), classes)
 
 
 def measure(model, x, labels, sites, from_logits=False, batch_size=None, verbose=0):

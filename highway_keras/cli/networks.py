@@ -176,7 +176,7 @@ def _classify(trained, paths, top):
 
 def evaluate(options):
     trained = shared.load_network(options)
-    images = shared.load_images(trained, options, validation=0.0, test_only=True)
+    images = shared.load_images(trained, options, test_only=True)
     if options.wrong:
         pathlib.Path(options.wrong).mkdir(parents=True)
     training = shared.library("training")
@@ -211,7 +211,7 @@ def analyze(options):
     """Write a page of gates, routing and lesions, and the page in which one draws."""
     checks.number("--threshold", options.threshold, least=0, below=1)
     trained = shared.load_network(options)
-    images = shared.load_images(trained, options, validation=0.0, limit=options.limit)
+    images = shared.load_images(trained, options, limit=options.limit)
     is_run = options.weights is None and pathlib.Path(options.network).is_dir()
     beside = trained.path.parent if is_run else pathlib.Path()
     out = pathlib.Path(options.out or beside / "analysis")
@@ -239,7 +239,7 @@ def compact(options):
     """Write the smaller network as a file, with a table of the steps."""
     budget = checks.number("--budget", options.budget, least=0, below=100) / 100
     trained = shared.load_network(options)
-    images = shared.load_images(trained, options, validation=0.0, limit=options.limit)
+    images = shared.load_images(trained, options, limit=options.limit)
     out = pathlib.Path(options.out).expanduser()
     training, analysis = shared.library("training"), shared.library("analysis")
     with folder_lock(out):
@@ -268,8 +268,7 @@ def export(options):
     trained = shared.load_network(options)
     images = None
     if not options.no_verify or options.quantize == "int8":  # LiteRT's is calibrated on images
-        test_only = options.quantize != "int8"
-        images = shared.load_images(trained, options, validation=0.0, test_only=test_only)
+        images = shared.load_images(trained, options, test_only=options.quantize != "int8")
     exported = shared.library("export").export(
         trained.model,
         options.out,

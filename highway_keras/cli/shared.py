@@ -116,7 +116,7 @@ def dataset_of(trained, options):
 def load_images(trained, options, **settings):
     """Return the `data.Dataset` of `dataset_of`, whose shape and classes are the network's."""
     source, shape = dataset_of(trained, options), trained.model.input_shape[1:]
-    loading = {"data_dir": options.data_dir, "input_shape": shape, **settings}
+    loading = {"data_dir": options.data_dir, "input_shape": shape, "validation": 0.0, **settings}
     images = library("data").load(source, **loading)
     if images.input_shape != shape:
         raise ValueError(

@@ -141,11 +141,7 @@ def _prepare(parts, class_names=None):
                 f"`x_{part}` must hold images of shape {x_train.shape[1:]}, as `x_train` does. "
                 f"Received: {x.shape[1:]}."
             )
-        if y.min() < 0 or y.max() >= len(class_names):
-            raise DataError(
-                f"`y_{part}` must hold class numbers from 0 to {len(class_names) - 1}. "
-                f"Received: {y.min()} to {y.max()}."
-            )
+        checks.class_numbers(f"y_{part}", y, len(class_names), DataError)
     return list(parts.values()), class_names
 
 

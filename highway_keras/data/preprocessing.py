@@ -7,6 +7,7 @@ import functools
 import re
 
 import keras
+import numpy as np
 from keras import ops
 
 from highway_keras.data.dataset import inference_batch_size
@@ -160,15 +161,14 @@ def preprocessor(steps, x_train):
         if hasattr(layer, "adapt"):
             size = inference_batch_size(x_train.shape[1:])
             parts = (x_train[start : start + size] for start in range(0, len(x_train), size))
-            layer.adapt(_apply(layers, part) for part in parts)
+            layer.adapt(functools.reduce(lambda x, each: each(x), layers, part) for part in parts)
         layers.append(layer)
     return keras.Sequential([keras.Input(x_train.shape[1:]), *layers], name=PREPROCESSOR)
 
 
-def _apply(layers, images):
-    for layer in layers:
-        images = layer(images)
-    return images
+def preprocessed(preprocess, x):
+    """Return images as a `preprocessor` leaves them, an array."""
+    return preprocess.predict(np.asarray(x), inference_batch_size(x.shape[1:]), verbose=0)
 
 
 def layer_of_step(kind, step, table, **options):

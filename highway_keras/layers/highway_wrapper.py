@@ -113,8 +113,7 @@ class HighwayWrapper(GatedLayer):
         )
         self.block, self.transform = layer, transform
         self.carry = carry if has_own_carry else None
-        gates = ("transform", "carry")
-        self.given_gates = tuple(name for name in gates if getattr(self, name) is not None)
+        self.given_gates = tuple(checks.given(transform=self.transform, carry=self.carry))
 
     @property
     def layer(self) -> keras.Layer:

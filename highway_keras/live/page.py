@@ -10,7 +10,6 @@ import string
 import numpy as np
 
 from highway_keras import analysis
-from highway_keras.analysis.blocks import class_numbers, observe
 from highway_keras.live.steps import network_steps
 from highway_keras.util import checks, files
 
@@ -53,8 +52,7 @@ def live_page(model, x, y, path, class_names=None, title=None):
     classes = model.output_shape[-1]
     names = list(map(str, range(classes))) if class_names is None else list(class_names)
     checks.class_names("class_names", names, classes)
-    layers = [block.name for block in observe(model)[1]]
-    labels = class_numbers(y, (len(x),), classes)
+    labels = checks.class_numbers("y", np.reshape(y, (len(x),)), classes)
     chosen = choose(labels)[: max(1, MAX_BYTES // math.prod(shape))]
     images, labels = np.asarray(x[chosen]), labels[chosen]
     if not np.array_equal(images, np.clip(np.rint(images), 0, 255)) or images.max() <= 1:
@@ -70,7 +68,7 @@ def live_page(model, x, y, path, class_names=None, title=None):
     description = {
         "inputShape": shape,
         "classes": names,
-        "layers": layers,
+        "layers": list(gates),
         "steps": steps,
         "paper": paper,
         "guide": drawn_box(np.abs(images - float(paper))),

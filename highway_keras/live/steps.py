@@ -59,9 +59,7 @@ def _chain_steps(model):
 
 def _steps(layer):
     kind = type(layer)  # exactly: what a subclass computes is unknown here
-    parts = [layer]
-    if kind in (ConvHighway2D, Highway):
-        parts = [part for part in (layer.block, layer.transform, layer.carry) if part is not None]
+    parts = layer.parts() if kind in (ConvHighway2D, Highway) else [layer]
     for part in parts:
         if getattr(part, "quantization_mode", None):
             raise _unsupported(layer, "quantized layers")
@@ -105,10 +103,9 @@ def _steps(layer):
 def _transform(layer, activation):
     """Return the step of H, T, C or a plain layer: `activation(conv(x, kernel) + bias)`."""
     kernel = keras.ops.convert_to_numpy(layer.kernel)
-    bias = None if layer.bias is None else keras.ops.convert_to_numpy(layer.bias)
     return {
         "kernel": _packed(kernel.reshape((1,) * (4 - kernel.ndim) + kernel.shape)),
-        "bias": None if bias is None else _packed(bias),
+        "bias": None if layer.bias is None else _packed(layer.bias),
         "activation": _activation(layer, activation),
         "strides": list(getattr(layer, "strides", (1, 1))),
         "dilation": list(getattr(layer, "dilation_rate", (1, 1))),

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 
 from highway_keras.data.dataset import MAX_IN_MEMORY, inference_batch_size
+from highway_keras.data.preprocessing import preprocessed
 from highway_keras.util import checks
 
 ENOUGH_STEPS, MAX_STEPS = 20, 32  # in one call
@@ -120,7 +121,7 @@ class Feed:
         weights = [] if class_weights is None else [class_weights[y]]
         make_batches = array_batches
         if self.in_memory:
-            x, make_batches = self._preprocessed(x), batches
+            x, make_batches = preprocessed(self.preprocess, x), batches
         examples = make_batches([x, y, *weights], self.steps, self.batch_size, seed, first_epoch)
         return self.distribution.share(examples)
 
@@ -133,9 +134,6 @@ class Feed:
         if not self.in_memory:
             return {"validation_data": SequentialBatches([x, y], batch_size)}
         return {
-            "validation_data": self.distribution.even_share([self._preprocessed(x), y]),
+            "validation_data": self.distribution.even_share([preprocessed(self.preprocess, x), y]),
             "validation_batch_size": max(batch_size // replicas, 1) * replicas,
         }
-
-    def _preprocessed(self, x):
-        return self.preprocess.predict(x, inference_batch_size(self.images.input_shape), verbose=0)

@@ -6,8 +6,8 @@ import keras
 import numpy as np
 
 from highway_keras import results
-from highway_keras.data import preprocessor
 from highway_keras.data.dataset import inference_batch_size
+from highway_keras.data.preprocessing import preprocessed, preprocessor
 from highway_keras.ops import LOSS
 from highway_keras.training.batches import SequentialBatches
 from highway_keras.util.messages import shows_progress
@@ -88,7 +88,7 @@ def probabilities(model, x, verbose=0):
         ValueError: If the model returns something else.
     """
     batches = SequentialBatches([x], inference_batch_size(x.shape[1:]))
-    rows = model.predict(batches, verbose=int(shows_progress(verbose)))
+    rows = model.predict(batches, verbose=shows_progress(verbose))
     return check_probabilities(model.name, rows, model.output_shape[-1])
 
 
@@ -123,10 +123,7 @@ class TestCurve(keras.callbacks.Callback):
 
     def __init__(self, images, preprocessing):
         super().__init__()
-        preprocess = preprocessor(preprocessing, images.x_train)
-        self.x = preprocess.predict(
-            images.x_test, inference_batch_size(images.input_shape), verbose=0
-        )
+        self.x = preprocessed(preprocessor(preprocessing, images.x_train), images.x_test)
         self.y = images.y_test
 
     def on_epoch_end(self, epoch, logs=None):

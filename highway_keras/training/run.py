@@ -309,11 +309,9 @@ def weights_of_classes(images, class_weight):
         present = np.count_nonzero(counts)
         return (len(images.y_train) / present / np.maximum(counts, 1)).astype("float32")
     weights = np.ones(images.classes, "float32")
-    names = list(images.class_names)
+    choices = [*images.class_names, *range(images.classes)]  # names, and after them numbers
     for key, value in class_weight.items():
-        if key not in names:
-            checks.one_of("class_weight", key, [*names, *range(len(names))])
-        number = names.index(key) if key in names else key
+        number = choices.index(checks.one_of("class_weight", key, choices)) % images.classes
         weights[number] = checks.number("class_weight", value, least=0)
     return weights
 

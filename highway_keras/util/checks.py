@@ -97,3 +97,13 @@ def short_repr(value):
     """Return how a message shows a value: as Python writes it, cut if that is long."""
     text = repr(value).replace("\n", " ")
     return text if len(text) <= MAX_REPR else f"{text[:MAX_REPR]}… ({len(text)} characters)"
+
+
+def class_numbers(name, labels, count, error=ValueError):
+    """Return an array of class numbers, checked: a negative one would count from the end."""
+    if labels.min() < 0 or labels.max() >= count:
+        raise error(
+            f"`{name}` must hold class numbers from 0 to {count - 1}. "
+            f"Received: {labels.min()} to {labels.max()}."
+        )
+    return labels

@@ -37,8 +37,8 @@ def reason(error):
 
 
 def shows_progress(verbose):
-    """Return whether to show progress; `"auto"` shows it only on a terminal."""
-    return sys.stdout.isatty() if verbose == "auto" else bool(verbose)
+    """Return whether to show progress, 1 or 0; `"auto"` shows it only on a terminal."""
+    return int(sys.stdout.isatty() if verbose == "auto" else bool(verbose))
 
 
 def did_you_mean(name, names):

@@ -4,5 +4,4 @@ import importlib
 
 import keras
 
-name = keras.backend.backend()
-shim = importlib.import_module(f"highway_keras.layers.backends.{name}")
+shim = importlib.import_module(f"highway_keras.layers.backends.{keras.backend.backend()}")

@@ -5,7 +5,6 @@ import functools
 import keras
 from keras import ops, tree
 
-from highway_keras.layers.backends import name as BACKEND
 from highway_keras.layers.backends import shim
 from highway_keras.layers.depth_loop.block import Block, relu_or_tanh
 from highway_keras.layers.depth_loop.shares import split_over_cores
@@ -110,7 +109,8 @@ def _loops(block, return_gate, has_loops):
             residuals = parts if has_loops and not block.recomputes else []
             return y, (x if has_loops else [], residuals, [parts[1]] if return_gate else [])
 
-        if block.rematerialize and BACKEND == "torch":  # TensorFlow's is a custom gradient
+        # TensorFlow's `remat` is a custom gradient.
+        if block.rematerialize and keras.backend.backend() == "torch":
             step = keras.remat(step)
         loop = shim.scan if has_loops else _python_scan
         y, (xs, residuals, gates) = loop(step, _transposed(x), (kernel, bias[..., None]))
