@@ -128,8 +128,8 @@ def figure1():
     trials, finals = panels.read(), rows("figure1-finals")
     usual = trials[trials["rates"] == "usual"]
     rises = [epoch_10().loc[f"{kind} 100 / {kind} 10"] for kind in ("plain", "highway")]
-    yield "plain networks rises {:.1f} times (95 %: {:.1f} to {:.1f}), that".format(*rises[0])
-    yield "highway networks {:.2f} times ({:.2f} to {:.2f}).".format(*rises[1])
+    yield "rises {:.1f}-fold (95 %: {:.1f} to {:.1f}) for plain networks and".format(*rises[0])
+    yield "{:.2f}-fold ({:.2f} to {:.2f}) for highway networks. After".format(*rises[1])
     yield f"perform as well as 10 and 20 | epoch 10: {tens('highway')} | 100 per depth |"
     counts = listed(trials[trials["kind"] == "plain"].groupby("depth").size())
     yield f"networks rises with depth | epoch 10: {tens('plain')} | {counts} |"
@@ -149,8 +149,8 @@ def figure1():
     scores = every.dropna(subset="loss_400").groupby(["kind", "depth"])["score"]
     best, worst, counts = scores.min(), scores.max(), scores.size()
     rises = [rise(panels.epoch_400(), kind) for kind in ("plain", "highway")]
-    yield "{:,.0f} times ({:,.0f} to {:,.0f}) for plain networks and".format(*rises[0])
-    yield "{:.0f} times ({:.0f} to {:.0f}) for highway networks. But".format(*rises[1])
+    yield "rises {:,.0f}-fold ({:,.0f} to {:,.0f}) for plain networks and".format(*rises[0])
+    yield "{:.0f}-fold ({:.0f} to {:.0f}) for highway networks. But".format(*rises[1])
     led = {case: losses.mean() for case, losses in panels.epoch_400().items()}
     highway = [led["highway", depth] / led["highway", 10] for depth in (20, 50, 100)]
     plain = [led["plain", depth] / led["plain", 10] for depth in (20, 50, 100)]
@@ -398,7 +398,7 @@ def tables_1_to_3():
         for model in ("highway-gap-10", "highway-gap-100")
         for recipe in ("muon", "modern")
     ]
-    yield "of SGD, {:.2f} beside {:.2f} and {:.2f} beside {:.2f}.".format(*losses)
+    yield "of SGD: {:.2f} compared with {:.2f}, and {:.2f} compared with {:.2f}.".format(*losses)
 
 
 def authors_logs():
