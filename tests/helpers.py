@@ -42,18 +42,6 @@ def read_noise(name, data_dir=None):
     return 2 * [(x.astype("uint8"), y)], tuple("0123456789")
 
 
-class Fails(keras.callbacks.Callback):
-    """As a logger whose server is gone."""
-
-    def __init__(self, epoch):
-        super().__init__()
-        self.epoch = epoch
-
-    def on_epoch_end(self, epoch, logs=None):
-        if epoch == self.epoch:
-            raise ConnectionError("the server is gone")
-
-
 class Killed(BaseException):
     """Not an `Exception`: nothing is to catch it."""
 

@@ -229,13 +229,16 @@ def test_gates_and_block_outputs_are_the_layers(make):
     x, _ = samples(model)
     gates = analysis.gates(model, x, per_position=True, batch_size=10)
     outputs = analysis.block_outputs(model, x, per_position=True)
-    assert list(gates) == list(outputs) == list(analysis.transform_biases(model)) == names
+    biases = analysis.transform_biases(model)
+    assert list(gates) == list(outputs) == list(biases) == names
     close = {"rtol": 1e-5, "atol": 1e-6}
 
     def check(number, layer, z):
         z, gate = layer(z, return_gate=True)
         np.testing.assert_allclose(gates[names[number]], ops.convert_to_numpy(gate), **close)
         np.testing.assert_allclose(outputs[names[number]], ops.convert_to_numpy(z), **close)
+        bias = ops.convert_to_numpy(layer.gate_bias)
+        np.testing.assert_array_equal(biases[names[number]], bias)
         return z
 
     layer_by_layer(model, x, check, by_hand)

@@ -38,6 +38,10 @@ def test_the_page_loads_nothing(analysed):
     assert [source[:27] for source in sources] == ["data:image/png;base64,iVBOR"] * 3
     text = html.unescape(page)
     assert "<thin> & small" in text and "<thin>" not in page and str(analysed.needed) in text
+    lesions, worst = analysed.lesions, int(np.argmax(analysed.lesions.error))
+    assert f"error {100 * lesions.intact_error:.2f} %, loss {lesions.intact_loss:.4f} nats" in text
+    assert f"Layer {worst + 1} ({lesions.layers[worst]}) is worth most" in text
+    assert f"error is {100 * lesions.error[worst]:.2f} %" in text
 
 
 def test_the_folder_has_pictures_and_a_row_a_layer(analysed):
@@ -48,6 +52,9 @@ def test_the_folder_has_pictures_and_a_row_a_layer(analysed):
     assert [row["layer"] for row in rows] == list(analysed.lesions.layers)
     np.testing.assert_allclose([float(row["lesion_error"]) for row in rows], analysed.lesions.error)
     np.testing.assert_allclose([float(row["mean_bias"]) for row in rows], -1.0)
+    means = stacked(analysed.mean.overall).mean(1)
+    for column, values in (("lesion_loss", analysed.lesions.loss), ("mean_gate", means)):
+        np.testing.assert_allclose([float(row[column]) for row in rows], values, rtol=1e-6)
     assert sum(int(row["matters"]) for row in rows) == len(analysed.needed.layers)
 
 

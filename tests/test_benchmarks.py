@@ -109,6 +109,12 @@ def test_twins_of_highway_a():
     assert residual.count_params() == plain.count_params()
     layer, maps = residual.get_layer("stage1_highway1"), np.random.rand(4, 32, 32, 16)
     np.testing.assert_allclose(layer(maps), maps + layer.layers[1](maps), rtol=1e-6)
+    start = np.asarray(layer.layers[1].kernel).std()
+    assert start == pytest.approx((2 / 144) ** 0.5 / 6, rel=0.1)
+    for name, network in of_11.items():
+        if ", bias " in name:
+            bias = np.asarray(network.get_layer("stage3_highway2").transform.bias)
+            assert np.all(bias == float(name.split()[-1]))
     zero = of_11["highway, zero gate kernels"].get_layer("stage1_highway1")
     assert not np.any(zero.transform.kernel) and np.all(zero.transform.bias == -1.0)
 

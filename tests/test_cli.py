@@ -97,9 +97,9 @@ def test_list_shows_every_network(capsys):
 def test_evaluate_measures_what_fit_said(trained, capsys, tmp_path):
     measured = json.loads((trained / "run.json").read_text())["results"]
     assert run("evaluate", trained) == 0
-    assert accuracy(capsys.readouterr().out) == pytest.approx(
-        100 * measured["test_accuracy"], abs=0.006
-    )
+    printed = capsys.readouterr().out
+    assert accuracy(printed) == pytest.approx(100 * measured["test_accuracy"], abs=0.006)
+    assert f"lowest of a class {100 * min(measured['class_accuracy'].values()):.2f} %" in printed
     copy = tmp_path / "copy.keras"
     copy.write_bytes((trained / "best.keras").read_bytes())
     assert run("evaluate", copy, "--json") == 0  # the file itself names its data set
@@ -110,8 +110,8 @@ def test_evaluate_measures_what_fit_said(trained, capsys, tmp_path):
 
 def test_fit_goes_on_from_a_run_with_its_preprocessing(trained, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    command = ["fit", trained, "--epochs", 1, "--learning-rate", 1e-4, "--limit", 200]
-    assert run(*command) == 0
+    command = f"fit {trained} --epochs 1 --learning-rate 1e-4 --limit 200 --recipe cifar".split()
+    assert run(*command) == 0  # the recipe has other steps
     assert accuracy(capsys.readouterr().out) > 80
     settings = json.loads((tmp_path / "runs" / "run-further" / "run.json").read_text())
     assert (settings["dataset"], settings["recipe"]["preprocessing"]) == ("digits", ["scale"])
@@ -141,6 +141,7 @@ def test_options_of_fit_reach_network_data_and_training(tmp_path, capsys):
         assert (settings["seed"], settings["limit"]) == (seed, 100)
         assert settings["model_options"] == {"depth": 2, "activation": "relu"}
         assert settings["class_weight"] is not None
+        assert settings["images"] == data.load("digits", limit=100).fingerprint()
 
 
 def test_fit_starts_from_the_included_weights(noise, tmp_path):
@@ -225,14 +226,21 @@ def test_the_zoo_names_the_sample_picture(capsys):
 def test_analyze_compact_and_export_begin_at_a_run(trained, capsys, tmp_path):
     options = ("--limit", 100, "--threshold", 0.5)
     assert run("analyze", trained, *options, "--out", tmp_path / "page") == 0
-    assert "50 points" in (tmp_path / "page" / "index.html").read_text(encoding="utf-8")
+    assert "50 points (50 of 100 samples)" in (tmp_path / "page" / "index.html").read_text(
+        encoding="utf-8"
+    )
     assert (tmp_path / "page" / "live.html").exists()
     smaller, smallest = tmp_path / "smaller", tmp_path / "smallest"
     assert run("compact", trained, "--layers", 1, "--limit", 100, "--out", smaller) == 0
+    said = accuracy(capsys.readouterr().out)
+    images = data.load("digits", validation=0.0, limit=100)
+    classes = models.load(trained).model.predict(images.x_train, verbose=0).argmax(-1)
+    first, *_ = results.read_rows(smaller / "compact.csv")
+    assert float(first["error"]) == np.mean(classes != images.y_train)
     assert run("compact", smaller, "--budget", 99, "--limit", 100, "--out", smallest) == 0
     assert "0 of 1 gated layers" in capsys.readouterr().out
     assert run("evaluate", smaller) == 0
-    capsys.readouterr()
+    assert accuracy(capsys.readouterr().out) == said
     out = tmp_path / "served.keras"
     assert run("export", smaller, "--out", out) == 0
     printed = capsys.readouterr().out
@@ -246,12 +254,16 @@ def test_search_prints_its_best_trials_or_json(tmp_path, capsys):
     command = "search --depth 2 --kind plain --trials 3 --epochs 2 --limit 64 --rungs 1:2"
     command += f" --objective val_accuracy --dataset digits --out {tmp_path} --activation tanh"
     command += " --learning-rate .1 .2 --one-minus-momentum .3 .3 --decay .9 .9"
-    assert run(*command.split(), "--json") == 0
+    assert run(*command.split(), "--seed", 3, "--json") == 0
     (search,) = json.loads(capsys.readouterr().out)  # nothing else is on stdout
     assert (search["kind"], search["trials"], search["failed"]) == ("plain", 3, 0)
+    settings = json.loads(pathlib.Path(search["folder"], "run.json").read_text())
+    asked = {"seed": 3, "rungs": "1:2", "epochs": 2, "train_images": 64, "dataset": "digits"}
+    assert settings.items() >= asked.items()
     rows = list(csv.DictReader(pathlib.Path(search["folder"], "trials.csv").open()))
     assert len(rows) == 3 and float(rows[0]["score"]) == search["best"]["score"]
-    assert run(*command.replace("trials 3", "trials 4").split(), "--resume") == 0
+    more = command.replace("trials 3", "trials 4").split()
+    assert run(*more, "--seed", 3, "--resume") == 0
     assert "best: trial" in capsys.readouterr().out
     assert all(0.1 <= float(row["learning_rate"]) <= 0.2 for row in rows)
     fixed = {"one_minus_momentum": "0.3", "decay": "0.9", "activation": "tanh"}

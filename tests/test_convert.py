@@ -76,7 +76,10 @@ def test_arrays_are_the_weights(stacked, biased, learned):
     if biased:
         biases = [name.replace("kernel", "bias") for name in names]
         arrays |= {name: draw(len(name), *stacked, 5)[0] for name in biases}
-    layer = convert.from_arrays(**arrays, activation="tanh", name="old")
+    options = {"activation": "tanh", "transform_activation": "hard_sigmoid"}
+    layer = convert.from_arrays(**arrays, **options, name="old")
+    assert layer.activation is keras.activations.tanh
+    assert layer.transform_activation is keras.activations.hard_sigmoid
     assert layer.name == "old" and len(layer.weights) == 2 * len(names) - (not biased)
     assert type(layer) is (HighwayStack if stacked else Highway)
     for name, array in arrays.items():

@@ -137,7 +137,6 @@ MISTAKES = [
     (("absent.npz",), {}, FileNotFoundError, r"absent\.npz"),
     ((None,), {}, ValueError, "source"),
     ((3 * [(X, Y)],), {}, DataError, "source.*3 pairs"),
-    (((X / 255, Y),), {}, DataError, "x_train"),
     (((X, Y),), {"validation": 1.5}, ValueError, "validation"),
     (((X, Y),), {"validation": None}, ValueError, "validation"),
     (((X, Y),), {"limit": 0}, ValueError, "limit"),

@@ -42,6 +42,10 @@ def test_a_network_has_the_sizes_of_2025(name):
     assert model.input_shape == (None, 32, 32, 3) and model.output_shape == (None, 10)
     layers = list(every_layer(model))
     kernels = [layer for layer in layers if isinstance(layer, keras.layers.Conv2D)]
+    starts = [k.kernel_initializer.get_config() for k in kernels]
+    assert {(s["scale"], s["mode"], s["distribution"]) for s in starts} == {
+        (2.0, "fan_in", "untruncated_normal")
+    }
     products = [np.prod(k.kernel.shape) * np.prod(k.output.shape[1:3]) for k in kernels]
     products.append(np.prod(model.get_layer("predictions").kernel.shape))
     assert sum(products) == card.multiplications

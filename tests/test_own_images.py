@@ -7,7 +7,7 @@ import shutil
 import keras
 import numpy as np
 import pytest
-from helpers import Fails, run
+from helpers import run
 from picture_folders import CLASSES, little, write_classes, write_parts
 from PIL import Image
 
@@ -139,7 +139,7 @@ def test_the_classes_keep_their_names(folder, capsys, tmp_path):
     assert run("fit", "thin-highway-10", "--dataset", folder, *options, *shape) == 0
     capsys.readouterr()
     settings = json.loads((trained / "run.json").read_text())
-    assert settings["class_names"] == list(CLASSES)
+    assert settings["class_names"] == list(CLASSES) and settings["image_shape"] == [8, 8, 1]
     picture = folder / "test" / "cat" / "002.png"
     assert run("predict", trained / "best.keras", picture, "--json") == 0
     (row,) = json.loads(capsys.readouterr().out)
@@ -175,8 +175,7 @@ def test_training_on_pictures_on_the_disk_is_the_same_and_resumes(folder, tmp_pa
     for one, other in zip(in_memory.history, streamed.history, strict=True):
         assert one == pytest.approx(other, rel=1e-4)
     assert streamed.test_loss == pytest.approx(in_memory.test_loss, rel=1e-4)
-    with pytest.raises(ConnectionError):
-        fit(images, tmp_path / "run", callbacks=[Fails(0)], **changes)
+    fit(images, tmp_path / "run", **changes | {"epochs": 1})
     again = fit(images, tmp_path / "run", resume=True, **changes)
     assert again.history == streamed.history and again.test_loss == streamed.test_loss
 

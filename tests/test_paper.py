@@ -7,10 +7,10 @@ import keras
 import numpy as np
 import pytest
 
-from highway_keras import models
+from highway_keras import data, models
 from highway_keras.cli import command as cli
 from highway_keras.layers.backends import shim
-from highway_keras.paper import gradients, starts
+from highway_keras.paper import first_losses, gradients, starts
 from highway_keras.results import provenance, read_rows
 from highway_keras.tuning import HighwayHyperModel
 from highway_keras.tuning.weights import assign, draw
@@ -122,6 +122,17 @@ def test_gradients_keep_other_rows(noise, tmp_path):
         assert cli.main([*command.split(), "--depth", depth]) == 0
     depths = [row["depth"] for row in read_rows(tmp_path / "gradient-norms.csv")]
     assert depths == 6 * ["2"] + 6 * ["3"]
+
+
+@pytest.mark.parametrize("options", [{}, {"kernel_initializer": "lecun_uniform"}])
+def test_first_losses_are_of_scaled_held_out_images_and_the_start_asked_for(options, noise):
+    kernel = options.get("kernel_initializer")
+    (loss,) = first_losses.first_losses("mnist-highway-32", kernel, 0.5, seeds=1, limit=6)
+    images = data.load("mnist", validation=0.1)
+    x = data.preprocessor(("scale",), images.x_train)(images.x_val) / 2
+    keras.utils.set_random_seed(0)
+    rows = keras.ops.convert_to_numpy(models.create("mnist-highway-32", **options)(x))
+    assert loss == pytest.approx(-np.log(rows[np.arange(6), images.y_val]).mean(), rel=1e-4)
 
 
 @pytest.mark.parametrize(("option", "value"), [("seeds", 0), ("limit", 7)])

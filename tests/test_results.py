@@ -14,7 +14,7 @@ import matplotlib.image
 import numpy as np
 import pytest
 
-from highway_keras import data, models, results, training
+from highway_keras import analysis, data, models, results, training
 from highway_keras.cli.command import main
 from highway_keras.results import provenance
 from highway_keras.training.recipes import RECIPES, get_recipe
@@ -143,11 +143,24 @@ def test_the_layers_of_a_network_and_its_rounded_weights(run, tmp_path, monkeypa
         np.testing.assert_equal(rounded, weight.astype("float16").astype("float32"))
     accuracy = training.evaluate(shipped.model, data.load("digits")).accuracy
     assert float(intact["test_accuracy"]) == accuracy
+    images = data.load("digits", validation=0)
+    biases = list(analysis.transform_biases(shipped.model).values())
+    gates, outputs = (
+        list(watch(shipped.model, images.x_train).values())
+        for watch in (analysis.gates, analysis.block_outputs)
+    )
+    for n, row in enumerate(layers):
+        routed = np.abs(gates[n][images.y_train == 7].mean(0) - gates[n].mean(0)).mean()
+        expected = {"below_start": (biases[n] < -2).mean(), "routing_7": routed}
+        expected |= {"change": np.abs(outputs[n] - outputs[n - 1]).mean()} if n else {}
+        for name, value in expected.items():
+            assert float(row[name]) == pytest.approx(value, rel=1e-3), name
 
 
-def test_only_a_run_with_frozen_features_says_so(run):
+def test_only_a_run_with_frozen_features_or_balanced_classes_says_so(run):
     settings = json.loads((run / "run.json").read_text("utf-8"))
-    assert "--freeze" not in record.fit_command(settings)
+    assert not {"--freeze", "--class-weight"} & {*record.fit_command(settings).split()}
+    assert "--class-weight balanced" in record.fit_command({**settings, "class_weight": [1.0, 2.0]})
     weights = settings["weights"]
     averages = [weights[0], [[50], False], *weights[1:]]  # of a batch normalization
     assert "--freeze" not in record.fit_command({**settings, "weights": averages})

@@ -53,6 +53,19 @@ def test_a_row_a_run(reproduced):
     assert first["test_loss"] != second["test_loss"]
 
 
+def test_the_options_reach_every_run(tmp_path, monkeypatch):
+    asked = []
+
+    def fit(name, images, recipe, *, seed, **options):
+        asked.append((len(images.x_train), recipe.epochs, recipe.dtype_policy, seed))
+        raise training.BusyError("busy")
+
+    monkeypatch.setattr(tables, "fit", fit)
+    command = f"{COMMAND} --seed 3 --dtype-policy mixed_bfloat16"
+    assert run(*command.split(), "--out", tmp_path) == 1
+    assert asked == [(20, 2, "mixed_bfloat16", seed) for seed in (3, 4)]
+
+
 def test_a_finished_run_is_not_trained_again(reproduced, tmp_path, monkeypatch):
     copy = shutil.copytree(reproduced, tmp_path / "copy")  # as on another machine
     (copy / "table1.csv").unlink()
@@ -130,6 +143,8 @@ def test_our_training_beside_the_authors_log(tmp_path):
         assert row["authors_accuracy"] == float(theirs["test_accuracy"])
         assert row["authors_loss"] == float(theirs["test_loss"])
     assert [(row["seed"], row["epoch"]) for row in compared] == [(0, 1), (0, 2)]
+    history = results.read_rows(tmp_path / "seed-0" / "history.csv")
+    assert [r["ours_training_loss"] for r in compared] == [float(r["loss"]) for r in history]
     measured = json.loads((tmp_path / "seed-0" / "run.json").read_text())["results"]
     assert compared[1]["ours_loss"] == pytest.approx(measured["test_loss"], abs=1e-5)
     assert compared[1]["ours_accuracy"] == pytest.approx(measured["test_accuracy"], abs=1e-6)

@@ -173,6 +173,7 @@ def test_other_populations_cost_no_epoch(more, tmp_path, digits, monkeypatch):
 
 
 def test_a_kill_between_two_ends_costs_no_epoch(tmp_path, digits, uninterrupted, monkeypatch):
+    monkeypatch.setattr(oracle, "KEPT_MODELS", 1)  # beyond those that wait at a rung
     trained, end, calls = spy(monkeypatch), RungOracle.end_trial, itertools.count()
 
     def killed(self, trial):
@@ -200,7 +201,7 @@ def test_where_a_finalist_diverges_the_next_best_has_its_weights(tmp_path, digit
     monkeypatch.setattr(Population, "train", diverging)
     halved = search(tmp_path, digits, rungs={2: 2})
     (failed,) = [t for t in halved.oracle.trials.values() if t.status == "FAILED"]
-    assert len(halved.get_best_models(2)) == 2
+    assert failed.score is None and len(halved.get_best_models(2)) == 2
     with pytest.raises(ValueError, match="diverged"):
         halved.load_model(failed)
 
@@ -327,6 +328,8 @@ def test_a_worker_compares_its_settings_with_the_folders(tmp_path, digits, monke
         monkeypatch.setenv(f"KERASTUNER_ORACLE_{name}", value)
     monkeypatch.setenv("KERASTUNER_TUNER_ID", "worker0")
     search(tmp_path, digits)  # has ended
+    make(tmp_path, overwrite=True)  # which a worker leaves to its chief
+    assert len(trials_on_disk(tmp_path)) == TRIALS
     for folder, seed, message in (
         (tmp_path, 1, "seed: 0 → 1"),
         (tmp_path / "other", 0, "directory"),

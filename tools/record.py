@@ -94,6 +94,7 @@ def fit_command(run):
         **{key: recipe.pop(key) for key in options},
         set=recipe,
         limit=run.get("limit"),
+        class_weight="balanced" if run.get("class_weight") else None,
         weights=run.get("start"),
         freeze=not run["weights"][0][1],  # the averages of a normalization never train
         seed=run["seed"],

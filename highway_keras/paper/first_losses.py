@@ -41,7 +41,7 @@ def first_losses(model, kernel_initializer, scale, seeds, limit, data_dir=None):
     losses = []
     for seed in range(seeds):
         keras.utils.set_random_seed(seed)
-        network = models.create(model, kernel_initializer=kernel_initializer)
+        network = models.create(model, **checks.given(kernel_initializer=kernel_initializer))
         network.get_layer("predictions").activation = keras.activations.linear
         network.compile(loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
         losses.append(network.evaluate(x, images.y_val[:limit], batch_size, verbose=0))
