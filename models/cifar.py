@@ -72,10 +72,11 @@ def highway_gap(
 ):
     """Build the 19-layer network of Table 3, with average pooling.
 
-    The first kernel starts with standard deviation 1: "gaussian" without a `std`, which Caffe takes
-    as 1. The classifier's starts with 0.05 as in the authors' network for CIFAR-10; with 100
-    classes, by `kernel_initializer`. An image may have any size: `input_shape=(None, None, 3)`. See
-    `cifar_highway` for the arguments.
+    The first kernel starts with standard deviation 1: the authors' file says "gaussian" without a
+    `std`, which Caffe takes as 1. The classifier's kernel starts with standard deviation 0.05, as
+    in the authors' network for CIFAR-10; with 100 classes, it starts from `kernel_initializer`.
+    With `input_shape=(None, None, 3)`, an image may have any size. See `cifar_highway` for the
+    arguments.
     """
     import keras
 

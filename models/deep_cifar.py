@@ -95,9 +95,9 @@ def deep_resnet(
 ):
     """Build ResNet110 of He et al.; arguments as for `deep_highway`.
 
-    Where the size changes, every second pixel is carried, and the new maps are zero. The original
-    has half of them before the old maps, here all come after: a network that differs in the order
-    of its maps alone.
+    Where the size changes, every second pixel is carried, and the new maps are zero. In the
+    original, half of the new maps come before the old maps; here all new maps come after them. So
+    the two networks differ only in the order of their maps.
 
     Reference:
         [He et al., 2015](https://arxiv.org/abs/1512.03385), section 4.2.

@@ -610,7 +610,7 @@ def benchmarks():
     values = [speed(thin_1000, "ours", column) for column in columns]
     yield (
         "first step is done after {:.1f} s, a step takes {:.0f} ms, and memory peaks {:.0f} MB "
-        "above the process's before it built the network (n = {} turns)".format(*values)
+        "above its level before the network was built (n = {} turns)".format(*values)
     )
     keras, torch = speed(b, "two_convolutions"), speed(b, "torch_eager")
     yield f"takes {keras:.2f} times as long as with two `Conv2D` per block, and {torch:.2f} times"
@@ -687,7 +687,7 @@ def serving():
     yield f"accuracy on {images:,} (quantized: {more:,}) test images of MNIST"
     sizes = rows("export", model="thin-highway-50", format="keras")["bytes"]
     share = sizes.min() / sizes.max()
-    yield f"this network stays as large, `thin-highway-50` shrinks to {share:.2f} of its size."
+    yield f"this network keeps its size, and `thin-highway-50` shrinks to {share:.2f} of its size."
 
 
 CLAIMS = {

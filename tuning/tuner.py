@@ -60,10 +60,10 @@ class PopulationRandomSearch(keras_tuner.Tuner):
             or `"val_accuracy"` of the validation data.
         max_trials: Number of trials.
         seed: Non-negative integer that determines hyperparameters, weights and order of images. The
-            hyperparameters are those of keras-tuner's `RandomSearch` with the same seed; 0, there a
-            random seed, draws the hyperparameters of seed 1. keras-tuner adds one to the seed for
-            each value that it draws, so let seeds of independent searches differ by more than
-            5 `max_trials`.
+            hyperparameters equal the hyperparameters of keras-tuner's `RandomSearch` with the same
+            seed, except that seed 0, which keras-tuner takes for a random seed, draws like seed 1.
+            keras-tuner adds one to the seed for each value that it draws, so the seeds of
+            independent searches must differ by more than `5 * max_trials`.
         population: Number of trials to train together. Default: 10 for each CPU core, or all on an
             accelerator.
         directory: Folder of searches; `None` for the current one.
@@ -387,8 +387,8 @@ class PopulationRandomSearch(keras_tuner.Tuner):
 def _refuse(of_stock_tuners):
     for name, value in of_stock_tuners.items():
         raise TypeError(
-            f"`{name}` is no argument of a population, which does without Keras's training loop; "
-            f"`keras_tuner.RandomSearch` takes it. {checks.received(name, value)}"
+            f"`{name}` is not an argument of a population, which trains without Keras's training "
+            f"loop: use `keras_tuner.RandomSearch`. {checks.received(name, value)}"
         )
 
 

@@ -44,8 +44,8 @@ def compact(model, x, y, budget=0.002, layers=None, batch_size=None, verbose="au
         x: Samples as `model` takes them: training images, so that test images stay unseen.
         y: Class numbers, integers `(samples, ...)`.
         budget: By how much the error on these samples may rise, as a share of them.
-        layers: How many gated layers to leave, fewer than there are, whatever that costs. Default:
-            as few as the budget allows.
+        layers: Number of gated layers to keep, fewer than `model` has, however much the error
+            rises. Default: as few as the budget allows.
         batch_size, verbose: As for `gates`.
 
     Returns:

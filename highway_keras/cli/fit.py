@@ -30,7 +30,7 @@ def add_fit(add):
     parser.add_argument(
         "model", metavar="MODEL", help="a name that `list` shows, or a run or file to train further"
     )
-    shared.add_data(parser, "that of the network, or of its training")
+    shared.add_data(parser, "the network's, or the data set that a run or file was trained on")
     parser.add_argument(
         "--input-shape",
         metavar=("HEIGHT", "WIDTH", "CHANNELS"),
@@ -50,9 +50,12 @@ def add_fit(add):
         help=f"{', '.join(RECIPES)} (default: digits on the digits, quick for a run, thin for "
         "thin networks, else the authors': 200 to 400 epochs)",
     )
-    parser.add_argument("--epochs", type=int, metavar="N", help="(default: the recipe's)")
-    parser.add_argument("--batch-size", type=int, metavar="N", help="(default: the recipe's)")
-    parser.add_argument("--learning-rate", type=float, help="(default: the recipe's)")
+    epochs_help = "passes over the training images (default: the recipe's)"
+    parser.add_argument("--epochs", type=int, metavar="N", help=epochs_help)
+    batch_help = "images per training step (default: the recipe's)"
+    parser.add_argument("--batch-size", type=int, metavar="N", help=batch_help)
+    rate_help = "learning rate of the optimizer (default: the recipe's)"
+    parser.add_argument("--learning-rate", type=float, help=rate_help)
     shared.add_dtype_policy(parser)
     parser.add_argument("--set", help="other values of the recipe, such as momentum=0.95", **PAIRS)
     parser.add_argument(
@@ -64,15 +67,17 @@ def add_fit(add):
     parser.add_argument(
         "--class-weight", choices=["balanced"], help="give all classes the same total weight"
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the first run (default: 0)")
-    parser.add_argument("--runs", type=int, default=1, help="seeds count up (default: 1)")
+    seed_help = "random seed of the first run (default: 0)"
+    parser.add_argument("--seed", type=int, default=0, help=seed_help)
+    runs_help = "number of runs; each takes the next seed (default: 1)"
+    parser.add_argument("--runs", type=int, default=1, help=runs_help)
     parser.add_argument("--distribute", action="store_true", help="split batches over all devices")
     parser.add_argument("--out", metavar="FOLDER", help="folder (default: one in runs/)")
     parser.add_argument(
         "--resume",
         action="store_true",
-        help="continue the run in that folder, also to more --epochs, except with a cosine "
-        "schedule; start one if there is none",
+        help="continue the run in --out, or start one if there is none; --epochs may be raised, "
+        "except with a cosine schedule",
     )
 
 

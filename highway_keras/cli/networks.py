@@ -63,13 +63,13 @@ def add_commands(add):
 
     parser = add("evaluate", evaluate, "Measure a network on test images.")
     shared.add_network(parser)
-    shared.add_data(parser, "that of its training")
+    shared.add_data(parser, "the data set that the network was trained on")
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--wrong", metavar="FOLDER", help="save wrongly classified pictures there")
 
     parser = add("analyze", analyze, "Show what the layers of a network do.")
     shared.add_network(parser)
-    shared.add_data(parser, "that of its training")
+    shared.add_data(parser, "the data set that the network was trained on")
     shared.add_limit(parser)
     parser.add_argument(
         "--threshold",
@@ -83,7 +83,7 @@ def add_commands(add):
 
     parser = add("compact", compact, "Leave out the gated layers that a network can do without.")
     shared.add_network(parser)
-    shared.add_data(parser, "that of its training")
+    shared.add_data(parser, "the data set that the network was trained on")
     shared.add_limit(parser)
     goal = parser.add_mutually_exclusive_group()
     goal.add_argument(
@@ -92,12 +92,14 @@ def add_commands(add):
         default=0.2,
         help="percentage points by which the training error may rise (default: 0.2)",
     )
-    goal.add_argument("--layers", type=int, help="gated layers to leave, whatever that costs")
-    parser.add_argument("--out", metavar="FOLDER", required=True, help="of the smaller network")
+    layers_help = "number of gated layers to keep, however much the error rises"
+    goal.add_argument("--layers", type=int, help=layers_help)
+    out_help = "folder to write the smaller network to"
+    parser.add_argument("--out", metavar="FOLDER", required=True, help=out_help)
 
     parser = add("export", export, "Write a network for another runtime, and verify it.")
     shared.add_network(parser)
-    shared.add_data(parser, "that of its training")
+    shared.add_data(parser, "the data set that the network was trained on")
     parser.add_argument("--format", choices=[*FORMATS], help="(default: by the suffix of --out)")
     parser.add_argument(
         "--quantize", choices=["float16", "int8"], help="for the formats that can be quantized"

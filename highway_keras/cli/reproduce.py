@@ -35,9 +35,8 @@ def add_experiments(add, commands):
 
 def _add_out(parser, default):
     parser.add_argument("--out", metavar="FOLDER", help=f"folder (default: {default})")
-    parser.add_argument(
-        "--data-dir", metavar="FOLDER", help="of TensorFlow Datasets (default: TFDS_DATA_DIR)"
-    )
+    data_help = "where TensorFlow Datasets keeps its data (default: the variable TFDS_DATA_DIR)"
+    parser.add_argument("--data-dir", metavar="FOLDER", help=data_help)
 
 
 def _given(options, *names):
@@ -64,11 +63,11 @@ def _add_figure1(add):
     )
     add_networks(parser)
     parser.set_defaults(depths=None, kinds=None)  # all that are in --search
-    parser.add_argument("--trials", type=int, help="of each search (default: 100)")
-    parser.add_argument("--epochs", type=int, help="of a trial (default: the preset's)")
+    parser.add_argument("--trials", type=int, help="trials of each search (default: 100)")
+    parser.add_argument("--epochs", type=int, help="epochs of a trial (default: the preset's)")
     add_rungs(parser, "the preset's")
     parser.add_argument("--limit", type=int, help="training images (default: the preset's)")
-    parser.add_argument("--seed", type=int, default=0, help="of the searches (default: 0)")
+    parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
     shared.add_population(parser)
     _add_out(parser, "runs/figure1")
 
@@ -110,9 +109,12 @@ def _chosen(searches, which):
 
 def _add_section4(add, figure, summary):
     parser = add(figure, functools.partial(section4, figure), summary)
-    parser.add_argument("--dataset", default="mnist", choices=["mnist", "cifar100"])
-    parser.add_argument("--trials", type=int, help="of the search (default: 100)")
-    parser.add_argument("--epochs", type=int, help="of a whole trial (default: 400)")
+    dataset_help = "data set of the paper's network (default: mnist)"
+    datasets = ["mnist", "cifar100"]
+    parser.add_argument("--dataset", default="mnist", choices=datasets, help=dataset_help)
+    parser.add_argument("--trials", type=int, help="trials of the search (default: 100)")
+    epochs_help = "epochs of a trial that no rung stops (default: 400)"
+    parser.add_argument("--epochs", type=int, help=epochs_help)
     add_rungs(parser, "10:20 40:5")
     _add_out(parser, "runs/section4-DATASET")
 
@@ -204,11 +206,13 @@ def _add_starts(add):
     columns = ("kind", "activation", "start", "scale", "transform_bias", "learning_rate", "loss")
     parser = _add_measurement(add, "starts", summary, "reproduce_starts", columns, "runs/starts")
     kinds = [*UNITS]
+    kinds_help = f"kinds of networks (default: {' '.join(kinds[:2])})"
     parser.add_argument(
-        "--kind", dest="kinds", choices=kinds, nargs="+", default=kinds[:2], help="of networks"
+        "--kind", dest="kinds", choices=kinds, nargs="+", default=kinds[:2], help=kinds_help
     )
     parser.add_argument("--depth", type=int, default=50, help="hidden layers (default: 50)")
-    parser.add_argument("--epochs", type=int, default=5, help="of a training (default: 5)")
+    epochs_help = "epochs of each training (default: 5)"
+    parser.add_argument("--epochs", type=int, default=5, help=epochs_help)
     parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
     shared.add_limit(parser, 5000)
 
@@ -231,10 +235,10 @@ def _add_authors_log(add):
         "--model",
         default="mnist-highway-32",
         choices=[*results.authors_logs()],
-        help="a network that they published a log of (default: mnist-highway-32)",
+        help="a network whose log the authors published (default: mnist-highway-32)",
     )
-    parser.add_argument("--epochs", type=int, default=5, help="of a run (default: 5)")
-    parser.add_argument(
-        "--seed", dest="seeds", metavar="SEED", type=int, nargs="+", default=[0], help="of each run"
-    )
+    parser.add_argument("--epochs", type=int, default=5, help="epochs of each run (default: 5)")
+    seeds = {"dest": "seeds", "metavar": "SEED", "nargs": "+", "default": [0]}
+    seed_help = "random seeds, one for each run (default: 0)"
+    parser.add_argument("--seed", type=int, help=seed_help, **seeds)
     shared.add_dtype_policy(parser)

@@ -11,10 +11,11 @@ from highway_keras.util import checks
 from highway_keras.util.messages import printable
 
 RANGES = {  # of `HighwayHyperModel`, which has the defaults
-    "--learning-rate": "on a log scale (default: 0.001 0.316)",
-    "--one-minus-momentum": "on a log scale; 0.1 is a momentum of 0.9 (default: 0.01 0.501)",
-    "--decay": "factor on the rate after each epoch (default: 0.9 1)",
-    "--transform-bias": "initial bias of the gates (default: -10 -1)",
+    "--learning-rate": "learning rates, on a log scale (default: 0.001 0.316)",
+    "--one-minus-momentum": "1 - momentum, on a log scale; 0.1 is a momentum of 0.9 "
+    "(default: 0.01 0.501)",
+    "--decay": "factors on the learning rate after each epoch (default: 0.9 1)",
+    "--transform-bias": "initial biases of the transform gates (default: -10 -1)",
 }
 
 
@@ -57,29 +58,31 @@ def add_rungs(parser, default):
         type=rung,
         action=_Rungs,
         metavar="EPOCH:TRIALS",
-        help="from that epoch on only the best TRIALS continue, such as 40:30 133:10; without a "
-        f"value, all train to the end (default: {default})",
+        help="after EPOCH, only the best TRIALS continue, such as 40:30 133:10; without "
+        f"values, --rungs lets all trials train to the end (default: {default})",
     )
 
 
 def add_search(add):
     parser = add("search", search, "Search for hyperparameters of thin networks, as the paper did.")
     add_networks(parser)
-    parser.add_argument("--trials", type=int, default=100, help="of each search (default: 100)")
-    parser.add_argument("--epochs", type=int, default=10, help="of a trial (default: 10)")
+    trials_help = "trials of each search (default: 100)"
+    parser.add_argument("--trials", type=int, default=100, help=trials_help)
+    parser.add_argument("--epochs", type=int, default=10, help="epochs of a trial (default: 10)")
     add_rungs(parser, "none")
     parser.add_argument(
         "--objective",
         default="loss",
         metavar="METRIC",
-        help="such as val_loss; val_ holds out a tenth of the images (default: loss)",
+        help="metric to rank trials by, such as val_loss; a metric that begins with val_ holds out "
+        "a tenth of the images (default: loss)",
     )
     parser.add_argument(
         "--activation",
         dest="activations",
         nargs="+",
         choices=["relu", "tanh"],
-        help="to draw from (default: both)",
+        help="activations to draw from (default: both)",
     )
     for name, about in RANGES.items():
         parser.add_argument(
@@ -87,7 +90,7 @@ def add_search(add):
             nargs=2,
             type=float,
             metavar=("LOW", "HIGH"),
-            help=f"range to draw from, {about}",
+            help=f"range of {about}",
         )
     shared.add_data(parser, "mnist")
     shared.add_limit(parser)

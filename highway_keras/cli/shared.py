@@ -67,9 +67,8 @@ def add_data(parser, default):
         help="a name such as digits, mnist or cifar10, an .npz file, or a folder with a folder of "
         f"pictures for each class (default: {default})",
     )
-    parser.add_argument(
-        "--data-dir", metavar="FOLDER", help="of TensorFlow Datasets (default: TFDS_DATA_DIR)"
-    )
+    data_help = "where TensorFlow Datasets keeps its data (default: the variable TFDS_DATA_DIR)"
+    parser.add_argument("--data-dir", metavar="FOLDER", help=data_help)
 
 
 def add_limit(parser, default=None):

@@ -23,8 +23,8 @@ class Highway(HighwayBase):
 
     The transform gate starts nearly closed (`transform_bias_initializer`), so a deep chain of these
     layers starts as a near-identity and trains by plain gradient descent. The deeper the chain, the
-    lower the initial bias must be: -2 suits about 20 layers; beyond, `-math.log(depth)`, about the
-    default of `HighwayStack`, suits tanh, and relu needs less, about -6.
+    lower the initial bias must be: -2 suits about 20 layers. For deeper chains, `-math.log(depth)`,
+    which is close to the default of `HighwayStack`, suits tanh; relu needs a lower bias, about -6.
 
     Args:
         units: Width of the layer; must equal the input's. `None` takes the input's.

@@ -27,9 +27,9 @@ class HighwayStack(HighwayBase):
 
     The loop is compiled once for each number of rows (batch size times steps), in about a second at
     any depth, and its backward pass is a hand-written exact gradient (Eq. 9 of the paper). On a
-    CPU, TensorFlow runs a loop on every core, each with its share of the batch; there,
-    `jit_compile=True` of `compile`, which Keras leaves off, makes a step slower. In 16 bits, a
-    stack computes its gates in 16 bits, too; a `Highway` computes them in float32.
+    CPU, TensorFlow runs one loop per core, each on its share of the batch; `jit_compile=True` in
+    `compile`, which Keras leaves off, makes a step slower there. In 16 bits, a stack also
+    computes its gates in 16 bits, while a `Highway` layer computes them in float32.
 
     Use the layers of `unstack()` for second derivatives on TensorFlow, forward mode on JAX,
     low-rank adapters, int8, and optimizers that treat each weight by itself: `clipnorm`

@@ -103,8 +103,8 @@ class HighwayWrapper(GatedLayer):
         if transform is not None and refused:
             name, value = next(iter(refused.items()))
             raise ValueError(
-                f"`{name}` is for the default gate: beside `transform`, that layer's own options "
-                f"count, and `carry` may be a layer. {checks.received(name, value)}"
+                f"`{name}` is an option of the default gates: with `transform`, set the options on "
+                f"that layer, and pass a layer as `carry`. {checks.received(name, value)}"
             )
         has_own_carry = isinstance(carry, keras.Layer)
         mode = "learned" if has_own_carry else carry

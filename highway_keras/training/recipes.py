@@ -295,8 +295,8 @@ RECIPES["muon-cifar"] = RECIPES["modern-cifar"].override(
         "batch_size": "as good as 200 for the network of Table 3 after 25 epochs, in half as many "
         "steps; for Highway A, measured later, 100 was better after 8 epochs, as good after 30, "
         "and 50 worse; one seed",
-        "learning_rate": "half as much was worse, twice as much, too, at a quarter of the decay; "
-        "batches of 100, one seed",
+        "learning_rate": "half the rate was worse, and so was twice the rate, which was tried at a "
+        "quarter of the decay; batches of 100, one seed",
         "weight_decay": "half as much was worse, twice as much about as good after 8 epochs; a "
         "quarter of it was as good after 30; batches of 100, one seed",
         "warmup": "as in `modern-cifar`; not tried without",
@@ -347,8 +347,8 @@ RECIPES["skip-2025"] = Recipe(
     validation=0.0,
     dtype_policy="mixed_bfloat16",
     reasons={
-        "augmentation": "his images are padded with black before they are normalized, ours with "
-        "the mean after it",
+        "augmentation": "the author pads images with black before they are normalized; here images "
+        "are padded with the mean after they are normalized",
     },
 )
 RECIPES["skip-2025-resnet"] = RECIPES["skip-2025"].override(
