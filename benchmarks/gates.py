@@ -6,10 +6,10 @@
 
 A twin has other layers where Highway A (11 layers) or C (32) has highway layers; all else is the
 same. Highway B (19) has other biases only. `plain` is what remains if T = 1, `residual` adds its
-input to that; `plain, wider` has wider stages and 7 % more weights than Highway A; `maxout` has as
-many. All train on images of CIFAR-10 and are measured on 10,000 others of its training set. The
-learning rate of each kind is chosen on these, too, with the first seed. Trainings stay in a folder:
-called again, the benchmark resumes where it stopped.
+input to that; with wider stages, both have 7 % more weights than Highway A; `maxout` has as many.
+All train on images of CIFAR-10 and are measured on 10,000 others of its training set. The learning
+rate of each kind is chosen on these, too, with the first seed. Trainings stay in a folder: called
+again, the benchmark resumes where it stopped.
 """
 
 import functools
@@ -108,7 +108,7 @@ def plain(layer, filters, kernel=AUTHORS_KERNEL):
 
 def residual(layer, filters, layers):
     """Return x + H(x), one of `layers`, where H(x) starts at a share of 1 / layers of a plain H."""
-    inputs = keras.Input(layer.input.shape[1:])
+    inputs = keras.Input((*layer.input.shape[1:-1], filters))
     kernel = keras.initializers.VarianceScaling(2 / layers**2, "fan_in", "untruncated_normal")
     outputs = keras.layers.add([inputs, plain(layer, filters, kernel)(inputs)])
     return keras.Model(inputs, outputs, name=layer.name)
@@ -137,6 +137,7 @@ NETWORKS = {
         "plain": lambda: twin(highway_a(), plain),
         "plain, wider": lambda: twin(highway_a(), plain, WIDER),
         "residual": lambda: twin(highway_a(), functools.partial(residual, layers=6)),
+        "residual, wider": lambda: twin(highway_a(), functools.partial(residual, layers=6), WIDER),
         "maxout": lambda: twin(highway_a(), maxout),
         "highway, bias 0": lambda: highway_a(transform_bias=0.0),
         "highway, bias -2": lambda: highway_a(transform_bias=-2.0),

@@ -107,6 +107,7 @@ def test_twins_of_highway_a():
     wider = of_11["plain, wider"].count_params()
     assert wider / original.count_params() == pytest.approx(1.07, abs=0.005)
     assert residual.count_params() == plain.count_params()
+    assert of_11["residual, wider"].count_params() == wider
     layer, maps = residual.get_layer("stage1_highway1"), np.random.rand(4, 32, 32, 16)
     np.testing.assert_allclose(layer(maps), maps + layer.layers[1](maps), rtol=1e-6)
     start = np.asarray(layer.layers[1].kernel).std()
