@@ -112,7 +112,7 @@ class CaffeSGD(WholeBatchClipping, keras.optimizers.SGD):
 
 @keras.saving.register_keras_serializable(package="highway_keras")
 class ConvMuon(WholeBatchClipping, keras.optimizers.Muon):
-    """Muon for weights of two or four axes, such as kernels of `Dense` and `Conv2D`; else AdamW.
+    """Muon for kernels of two or four axes, such as those of `Dense` and `Conv2D`; else AdamW.
 
     ```
     m = momentum * m + gradient

@@ -117,9 +117,8 @@ def create(
         name: Registered name; see `list_models()`.
         weights: A data set of `get(name).weights`, such as `"mnist"`, for weights that come with
             the package; or a `.keras` file or the folder of a run, for weights of the same network.
-            `None` leaves the network as initialized. If the classifier does
-            not fit the number of `classes` or the size of the images, it is newly initialized, and
-            a warning says so.
+            `None` leaves the network as initialized. If the classifier does not fit the number of
+            `classes` or the size of the images, it is newly initialized, and a warning says so.
         dtype: Keras dtype policy to build it under, such as `"mixed_bfloat16"`. Default: Keras's.
         dropout: Factor, 0 to 1, on the rates of the network's `Dropout` layers.
         **options: Arguments of the factory, such as `input_shape`, `classes` or the model's `name`.

@@ -2,7 +2,7 @@
 
 Numbers first: `transform_biases`, `mean_gates`, `gates`, `block_outputs`, `lesions` and
 `needed_layers`; then their pictures, a callback, and `analyze`, which puts them on one page.
-`gate_model`, `closed` and `compact` make models of a model.
+`gate_model` and `compact` derive a model from a model; `closed` closes a layer for a while.
 """
 
 from typing import TYPE_CHECKING

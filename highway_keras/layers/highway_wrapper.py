@@ -104,7 +104,7 @@ class HighwayWrapper(GatedLayer):
             name, value = next(iter(refused.items()))
             raise ValueError(
                 f"`{name}` is an option of the default gates: with `transform`, set the options on "
-                f"that layer, and pass a layer as `carry`. {checks.received(name, value)}"
+                f"that layer; a learned `carry` must be a layer. {checks.received(name, value)}"
             )
         has_own_carry = isinstance(carry, keras.Layer)
         mode = "learned" if has_own_carry else carry

@@ -51,11 +51,7 @@ class Maxout(keras.Layer):
         self.supports_masking = True
 
     def build(self, input_shape):
-        if input_shape[self.axis] % self.pieces:
-            raise ValueError(
-                "`pieces` must divide the channels of the input. "
-                f"Received: pieces={self.pieces}, input_shape={tuple(input_shape)}."
-            )
+        self.compute_output_shape(input_shape)  # checks it, also for a call on an array
 
     def call(self, inputs):
         axis = self.axis % len(inputs.shape)
@@ -65,6 +61,11 @@ class Maxout(keras.Layer):
 
     def compute_output_shape(self, input_shape):
         shape = list(input_shape)
+        if shape[self.axis] % self.pieces:
+            raise ValueError(
+                "`pieces` must divide the channels of the input. "
+                f"Received: pieces={self.pieces}, input_shape={tuple(input_shape)}."
+            )
         shape[self.axis] //= self.pieces
         return tuple(shape)
 

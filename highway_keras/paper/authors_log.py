@@ -4,8 +4,7 @@
 
 For three networks of the paper, and for two of 2025, the authors published the log of one run, with
 loss and accuracy on the test images after every epoch. The comparison checks that network, images
-and solver match theirs. docs/authors-logs.md and
-docs/skip-connections.md have the results.
+and solver match theirs. docs/authors-logs.md and docs/skip-connections.md have the results.
 """
 
 import pathlib

@@ -103,9 +103,9 @@ def fit(
             `epochs` is larger, except with a cosine schedule.
         class_weight: Weight of each class in the loss: `"balanced"` for equal totals, or a
             dictionary by name or number; other classes weigh 1.
-        callbacks: List of `keras.callbacks.Callback`. Their `model` takes preprocessed images, or
-            raw ones that do not fit in memory. Up to 32 steps run per call, and the hooks of
-            batches are called once for them.
+        callbacks: List of `keras.callbacks.Callback`. Their `model` takes preprocessed images or,
+            if the images do not fit in memory, raw ones. Up to 32 steps run per call, and the hooks
+            of batches are called once for them.
         settings: What else decides the run, for `run.json`, such as how the model was made. A run
             resumes under equal settings only.
         verbose: As in Keras.
