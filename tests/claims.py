@@ -177,6 +177,8 @@ def figure1():
     first = {case: epochs_to(losses.index, 0.01) for case, losses in panels.epoch_400().items()}
     highway, plain = ([first[kind, d].median() for d in DEPTHS] for kind in panels.KINDS)
     assert np.isinf(plain[2:]).all()
+    chance = stats.mannwhitneyu(first["highway", 10], first["plain", 10]).pvalue
+    yield f"difference of the medians may be chance (Mann-Whitney, p = {chance:.2f})."
     texts = f"{listed(highway, 'g')}; plain: {listed(plain[:2], 'g')}, never, never"
     yield f"first epoch below 0.01, median of the ten that led: {texts} |"
     assert np.isfinite(first["plain", 50]).sum() == 5
@@ -513,6 +515,11 @@ def gates():
     yield "| (residual minus plain) | {} | {} | |".format(*path)
     gain = ahead(11, "plain", "plain, wider").removeprefix("+")
     yield f"Wider plain layers gain {gain} points over plain ones,"
+    pairs = (11, HIGHWAY[11]), (32, "residual")
+    samples = ((of_seeds(layers, name), of_seeds(layers, "plain")) for layers, name in pairs)
+    first, second = (12 * stats.ttest_ind(*pair, equal_var=False).pvalue for pair in samples)
+    yield f"the lead over plain layers at 11 layers (p = {first:.2f}) and,"
+    yield f"lead of residual over plain layers at 32 (p = {second:.3f}) would not survive."
     yield f"| 11 layers | {' | '.join(ahead(11, f'highway, {bias}') for bias in BIASES)} |"
     kinds = {11: ["plain", "plain, wider", "residual", "maxout"], 32: ["plain", "residual"]}
     for kind in ("highway", *kinds[11]):
