@@ -601,11 +601,6 @@ def transfer():
     yield "the rate of each method, from {} to {}: 25 labels alone".format(*rates)
 
 
-def install():
-    turns = one("footprint", "n", environment="cpu")
-    yield f"times with a warm disk cache: the median of {turns} (lowest to highest)"
-
-
 def speed(case, peer, column="ours_over_peer"):
     name = "speed-thin" if case.startswith("thin") else "speed-convolutional"
     return one(name, column, case=case, peer=peer)
@@ -664,8 +659,6 @@ def search():
 def compact():
     closed = one("compact", "mean", model="thin-highway-50", layers=9, way="closed")
     yield f"`thin-highway-50` keeps {closed:.2f} % with 9 of its 49 gated layers"
-    mean, std = (one("accuracy", column, model="thin-highway-50") for column in ("mean", "std"))
-    yield f"points below the mean of the recipe at 50 layers, {mean:.2f} ± {std:.2f} %."
 
 
 def depth():
@@ -711,7 +704,6 @@ CLAIMS = {
     "docs/figures2-4.md": figures_2_to_4,
     "docs/gates.md": gates,
     "docs/gpu.md": gpu,
-    "docs/install.md": install,
     "docs/recipes.md": recipes,
     "docs/search.md": search,
     "docs/serving.md": serving,
