@@ -148,6 +148,9 @@ def figure1():
     every = panels.trainings()
     scores = every.dropna(subset="loss_400").groupby(["kind", "depth"])["score"]
     best, worst, counts = scores.min(), scores.max(), scores.size()
+    rates = [panels.epoch_400()["plain", d].index.get_level_values("rates") for d in (50, 100)]
+    fifty, hundred = ((of_ten == "low rates").sum() for of_ten in rates)
+    yield f"Of *the ten that led*, {fifty} at 50 layers and {hundred} at 100 have such low rates."
     rises = [rise(panels.epoch_400(), kind) for kind in ("plain", "highway")]
     yield "rises {:,.0f}-fold ({:,.0f} to {:,.0f}) for plain networks and".format(*rises[0])
     yield "{:.0f}-fold ({:.0f} to {:.0f}) for highway networks. But".format(*rises[1])

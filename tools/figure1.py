@@ -78,7 +78,7 @@ def epoch_400():
     """Return by kind and depth the losses after 400 epochs of the ten that led at the last rung."""
     losses = {}
     ended = lowest(to_the_end(), 400)
-    searched = frames.select(read(), rates="usual").dropna(subset="score").set_index(TRIAL)
+    searched = read().dropna(subset="score").set_index(TRIAL)
     for (kind, depth), group in searched.groupby(["kind", "depth"]):
         leaders = lowest(group, LAST_RUNG[depth]).nsmallest(TOP).index
         losses[kind, depth] = ended[leaders]
