@@ -29,7 +29,7 @@ class Maxout(keras.Layer):
         The channel axis divided by `pieces`.
 
     Raises:
-        ValueError: If `pieces` does not divide the channels of the input.
+        ValueError: In a model, if `pieces` does not divide the channels of the input.
 
     Examples:
         >>> import keras
@@ -49,9 +49,6 @@ class Maxout(keras.Layer):
         self.pieces = checks.positive_integer("pieces", pieces)
         self.axis = axis
         self.supports_masking = True
-
-    def build(self, input_shape):
-        self.compute_output_shape(input_shape)  # checks it, also for a call on an array
 
     def call(self, inputs):
         axis = self.axis % len(inputs.shape)
