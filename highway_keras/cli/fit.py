@@ -50,12 +50,9 @@ def add_fit(add):
         help=f"{', '.join(RECIPES)} (default: digits on the digits, quick for a run, thin for "
         "thin networks, else the authors': 200 to 400 epochs)",
     )
-    epochs_help = "passes over the training images (default: the recipe's)"
-    parser.add_argument("--epochs", type=int, metavar="N", help=epochs_help)
-    batch_help = "images per training step (default: the recipe's)"
-    parser.add_argument("--batch-size", type=int, metavar="N", help=batch_help)
-    rate_help = "learning rate of the optimizer (default: the recipe's)"
-    parser.add_argument("--learning-rate", type=float, help=rate_help)
+    parser.add_argument("--epochs", type=int, metavar="N", help="epochs (default: the recipe's)")
+    parser.add_argument("--batch-size", type=int, help="images per step (default: the recipe's)")
+    parser.add_argument("--learning-rate", type=float, help="first rate (default: the recipe's)")
     shared.add_dtype_policy(parser)
     parser.add_argument("--set", help="other values of the recipe, such as momentum=0.95", **PAIRS)
     parser.add_argument(
@@ -67,10 +64,8 @@ def add_fit(add):
     parser.add_argument(
         "--class-weight", choices=["balanced"], help="give all classes the same total weight"
     )
-    seed_help = "random seed of the first run (default: 0)"
-    parser.add_argument("--seed", type=int, default=0, help=seed_help)
-    runs_help = "number of runs; each takes the next seed (default: 1)"
-    parser.add_argument("--runs", type=int, default=1, help=runs_help)
+    parser.add_argument("--seed", type=int, default=0, help="seed of the first run (default: 0)")
+    parser.add_argument("--runs", type=int, default=1, help="runs of rising seeds (default: 1)")
     parser.add_argument("--distribute", action="store_true", help="split batches over all devices")
     parser.add_argument("--out", metavar="FOLDER", help="folder (default: one in runs/)")
     parser.add_argument(

@@ -92,10 +92,8 @@ def add_commands(add):
         default=0.2,
         help="percentage points by which the training error may rise (default: 0.2)",
     )
-    layers_help = "number of gated layers to keep, however much the error rises"
-    goal.add_argument("--layers", type=int, help=layers_help)
-    out_help = "folder to write the smaller network to"
-    parser.add_argument("--out", metavar="FOLDER", required=True, help=out_help)
+    goal.add_argument("--layers", type=int, help="gated layers to keep, whatever that costs")
+    parser.add_argument("--out", metavar="FOLDER", required=True, help="for the smaller network")
 
     parser = add("export", export, "Write a network for another runtime, and verify it.")
     shared.add_network(parser)

@@ -35,8 +35,7 @@ def add_experiments(add, commands):
 
 def _add_out(parser, default):
     parser.add_argument("--out", metavar="FOLDER", help=f"folder (default: {default})")
-    data_help = "where TensorFlow Datasets keeps its data (default: the variable TFDS_DATA_DIR)"
-    parser.add_argument("--data-dir", metavar="FOLDER", help=data_help)
+    shared.add_data_dir(parser)
 
 
 def _given(options, *names):
@@ -113,8 +112,7 @@ def _add_section4(add, figure, summary):
     datasets = ["mnist", "cifar100"]
     parser.add_argument("--dataset", default="mnist", choices=datasets, help=dataset_help)
     parser.add_argument("--trials", type=int, help="trials of the search (default: 100)")
-    epochs_help = "epochs of a trial that no rung stops (default: 400)"
-    parser.add_argument("--epochs", type=int, help=epochs_help)
+    parser.add_argument("--epochs", type=int, help="epochs of a whole trial (default: 400)")
     add_rungs(parser, "10:20 40:5")
     _add_out(parser, "runs/section4-DATASET")
 
@@ -211,8 +209,7 @@ def _add_starts(add):
         "--kind", dest="kinds", choices=kinds, nargs="+", default=kinds[:2], help=kinds_help
     )
     parser.add_argument("--depth", type=int, default=50, help="hidden layers (default: 50)")
-    epochs_help = "epochs of each training (default: 5)"
-    parser.add_argument("--epochs", type=int, default=5, help=epochs_help)
+    parser.add_argument("--epochs", type=int, default=5, help="epochs of a training (default: 5)")
     parser.add_argument("--seed", type=int, default=0, help="random seed (default: 0)")
     shared.add_limit(parser, 5000)
 
@@ -239,6 +236,5 @@ def _add_authors_log(add):
     )
     parser.add_argument("--epochs", type=int, default=5, help="epochs of each run (default: 5)")
     seeds = {"dest": "seeds", "metavar": "SEED", "nargs": "+", "default": [0]}
-    seed_help = "random seeds, one for each run (default: 0)"
-    parser.add_argument("--seed", type=int, help=seed_help, **seeds)
+    parser.add_argument("--seed", type=int, help="one for each run (default: 0)", **seeds)
     shared.add_dtype_policy(parser)

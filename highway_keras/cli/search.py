@@ -66,8 +66,7 @@ def add_rungs(parser, default):
 def add_search(add):
     parser = add("search", search, "Search for hyperparameters of thin networks, as the paper did.")
     add_networks(parser)
-    trials_help = "trials of each search (default: 100)"
-    parser.add_argument("--trials", type=int, default=100, help=trials_help)
+    parser.add_argument("--trials", type=int, default=100, help="trials a search (default: 100)")
     parser.add_argument("--epochs", type=int, default=10, help="epochs of a trial (default: 10)")
     add_rungs(parser, "none")
     parser.add_argument(

@@ -67,6 +67,10 @@ def add_data(parser, default):
         help="a name such as digits, mnist or cifar10, an .npz file, or a folder with a folder of "
         f"pictures for each class (default: {default})",
     )
+    add_data_dir(parser)
+
+
+def add_data_dir(parser):
     data_help = "where TensorFlow Datasets keeps its data (default: the variable TFDS_DATA_DIR)"
     parser.add_argument("--data-dir", metavar="FOLDER", help=data_help)
 
