@@ -75,8 +75,8 @@ def readme():
     ratios = of_100("highway", 50)
     alike = f"median ratio {ratios.median():.2f}, n = {len(ratios)}"
     yield f"50 and 100 layers end alike ({alike}), but of the ten"
-    assert of_led(10) == {"finished": 2, "diverged": 5, "chance": 3}
-    yield "of the ten that led at 10 layers, eight do not train at 100."
+    failed = 10 - of_led(10)["finished"]
+    yield f"of the ten that led at 10 layers, {failed} do not train at 100."
     mnist, cifar100 = (
         measured(name, raised("lesion_loss", factor=1.1)) for name in section4.STARTS
     )
@@ -184,8 +184,9 @@ def figure1():
     yield f"difference of the medians may be chance (Mann-Whitney, p = {chance:.2f})."
     texts = f"{listed(highway, 'g')}; plain: {listed(plain[:2], 'g')}, never, never"
     yield f"first epoch below 0.01, median of the ten that led: {texts} |"
-    assert np.isfinite(first["plain", 50]).sum() == 5
-    yield f"below 0.01, from epoch {first['plain', 50].min():.0f} on."
+    below = first["plain", 50][np.isfinite(first["plain", 50])]
+    yield f"At 50 layers {len(below)} of the ten plain networks that led came below 0.01, from"
+    yield f"below 0.01, from epoch {below.min():.0f} on."
     losses = [epoch("thin-highway-100", number, "depth=1000", "loss") for number in (1, 5)]
     yield "1000 layers | [{:.2f} to {:.2f}](benchmarks.md#depth) in 5 epochs of".format(*losses)
 
@@ -198,10 +199,12 @@ def figure1():
     searched = usual[usual["depth"] == 20].groupby("kind")["score"].min()
     gains = [searched[kind] / best[kind, 20] for kind in ("highway", "plain")]
     yield "At 20 layers the winners end {:.1f} and {:.0f} times below".format(*gains)
-    assert (of_led(10), of_led(20)) == (
-        {"finished": 2, "diverged": 5, "chance": 3},
-        {"finished": 5, "diverged": 4, "chance": 1},
+    text = (
+        "led at 10 layers, {finished} also finished at 100, {diverged} diverged there and {chance}"
     )
+    yield text.format(**of_led(10))
+    text = "led at 20 layers, {finished}, {diverged} and {chance}. One plain setting,"
+    yield text.format(**of_led(20))
     from_minus_2, _ = measured("mnist", loss, ".1e")
     yield f"outside the drawn settings](figures2-4.md) end at {from_minus_2}"
 

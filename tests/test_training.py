@@ -79,11 +79,11 @@ def test_the_seed_decides_the_order_and_the_dropout(rate, images, tmp_path):
     images = dataclasses.replace(
         images, x_train=images.x_train[chosen], y_train=images.y_train[chosen]
     )
-    losses = [loss_without_dropout(images, tmp_path / str(s), rate, seed=s) for s in (0, 1)]
+    losses = [loss_of_an_epoch(images, tmp_path / str(s), rate, seed=s) for s in (0, 1)]
     assert losses[0] != losses[1]
 
 
-def loss_without_dropout(images, out, rate=0.0, **changes):
+def loss_of_an_epoch(images, out, rate=0.0, **changes):
     """Train for an epoch with another rate of dropout; return the loss."""
     model = small()
     model.layers[3].rate = rate
@@ -295,13 +295,13 @@ def test_the_weight_of_a_class_multiplies_its_loss(images, tmp_path):
     rows = model.predict(images.x_train / np.float32(256), verbose=0)
     expected = (weights[y] * -np.log(rows[np.arange(len(y)), y])).mean()
     options = {"class_weight": dict(enumerate(weights)), "batch_size": 128}
-    loss = loss_without_dropout(images, tmp_path, **options)
+    loss = loss_of_an_epoch(images, tmp_path, **options)
     assert loss == pytest.approx(expected, rel=1e-5)
 
 
 def test_augmentation_alters_what_is_trained_on(images, tmp_path):
     plain, mirrored = (
-        loss_without_dropout(images, tmp_path / str(len(steps)), augmentation=steps)
+        loss_of_an_epoch(images, tmp_path / str(len(steps)), augmentation=steps)
         for steps in ((), ("mirror",))
     )
     assert plain != mirrored
