@@ -7,18 +7,13 @@ import keras
 
 
 def ours(case):
-    """This library: the zoo's network, fed as its trainer feeds it."""
+    """This library: the zoo's network."""
     from highway_keras import models
-    from highway_keras.training.batches import batches
 
     def build():
         return models.thin_mlp(case.depth) if case.thin else models.create(case.model)
 
-    def feed(x, y):
-        fed = batches((x, y), case.steps, case.batch, seed=0)
-        return {"x": fed, "steps_per_epoch": case.steps, "shuffle": False}
-
-    return take(build, case, feed, steps_per_execution=min(case.steps, 30))
+    return take(build, case)
 
 
 def ours_bfloat16(case):
@@ -31,11 +26,11 @@ def fit(case):
     """The zoo's network as a Keras user feeds it: `fit` on arrays, one step per execution."""
     from highway_keras import models
 
-    return take(lambda: models.create(case.model), case)
+    return take(lambda: models.create(case.model), case, arrays=True)
 
 
 def dense_chain(case, jit_compile=False):
-    """What a Keras user writes: two Dense layers per block, `fit` on arrays, no XLA."""
+    """What a Keras user writes: two Dense layers per block, no XLA."""
     return take(lambda: two_dense(case.depth), case, jit_compile=jit_compile)
 
 
@@ -65,7 +60,7 @@ def plain(case):
 
 
 def two_convolutions(case):
-    """What a Keras user writes: two Conv2D layers per block, `fit` on arrays."""
+    """What a Keras user writes: two Conv2D layers per block."""
     from benchmarks.gates import twin
     from highway_keras import models
 
@@ -105,12 +100,13 @@ def machine_bfloat16(case):
     return machine(case, "bfloat16")
 
 
-def take(build, case, feed=None, **compile_options):
+def take(build, case, arrays=False, **compile_options):
     """Build a model and let it take turns: an epoch of `fit` each, or a `predict`.
 
-    `feed` is a function from images and labels to the arguments of `fit` that feed it, by default
-    plain arrays.
+    `fit` is fed as our trainer feeds it, or plain `arrays`, one step per execution.
     """
+    from highway_keras.training.batches import batches
+
     x, y = case.images()
     yield
     model = build()
@@ -120,8 +116,14 @@ def take(build, case, feed=None, **compile_options):
             yield
     optimizer = keras.optimizers.SGD(0.01, momentum=0.9)
     compile_options.update(loss="sparse_categorical_crossentropy", metrics=["accuracy"])
+    if arrays:
+        fed = {"x": x, "y": y, "batch_size": case.batch}
+    else:
+        compile_options["steps_per_execution"] = min(case.steps, 30)
+        fed = {"x": batches((x, y), case.steps, case.batch, seed=0), "shuffle": False}
+        fed["steps_per_epoch"] = case.steps
     model.compile(optimizer, **compile_options)
-    yield from epochs(model, **(feed(x, y) if feed else {"x": x, "y": y, "batch_size": case.batch}))
+    yield from epochs(model, **fed)
 
 
 def epochs(model, **fed):
