@@ -615,9 +615,13 @@ def speed(case, peer, column="ours_over_peer"):
 def benchmarks():
     thin_100, thin_1000, b = "thin-highway-100 train", "thin-highway-1000 train", "highway-b train"
     yield f"batch 128, medians of {speed(thin_100, 'ours', 'n')} interleaved turns (`python -m"
-    ratios = rows("speed-thin", case=thin_100).query("peer != 'ours'")["ours_over_peer"]
-    ends = f"{ratios.min():.2f} to {ratios.max():.2f}"
-    yield f"step of 100 layers takes {ends} times as long as with six peers;"
+    ends = []
+    for depth in (100, 50, 10):
+        peers = rows("speed-thin", case=f"thin-highway-{depth} train").query("peer != 'ours'")
+        ratios = peers["ours_over_peer"]
+        ends.append(f"{ratios.min():.2f} to {ratios.max():.2f} times")
+    yield f"step of 100 layers takes {ends[0]} as long as with six peers, of 50 layers {ends[1]},"
+    yield f"and of 10 layers {ends[2]}."
     columns = ("first_step_s", "ms_a_step", "peak_mb", "n")
     values = [speed(thin_1000, "ours", column) for column in columns]
     yield (
@@ -649,6 +653,15 @@ def benchmarks():
     for line, column in lines.items():
         ratios = [one("search-speed", column, depth=depth) for depth in (10, 50)]
         yield f"| {line} | {ratios[0]:.0f} | {ratios[1]:.0f} |"
+    peers = "plain", "jax_scan", "dense_chain", "dense_chain_xla"
+    ratios = [speed("thin-highway-10 train", peer) for peer in peers]
+    yield (
+        "plain network (ours takes {:.2f} times as long), JAX by hand ({:.2f}) and two Dense "
+        "layers per block without XLA ({:.2f}) and with it ({:.2f});".format(*ratios)
+    )
+    yield f"at 50 layers the plain network ({speed('thin-highway-50 train', 'plain'):.2f})"
+    ends = [speed(thin_100, "plain", f"ours_over_peer_{end}") for end in ("low", "high")]
+    yield "in nine turns the ratio is {:.2f} to {:.2f}.".format(*ends)
     jax, torch = (speed("thin-highway-10 predict", peer) for peer in ("jax_scan", "torch_eager"))
     yield f"In prediction, JAX is {jax:.1f} and PyTorch eager {torch:.1f} times as fast at 10"
     yield f"the plain network {speed('thin-highway-100 predict', 'plain'):.1f} times at 100."

@@ -23,9 +23,9 @@ BLOCK = re.compile(r"<!-- table: (\w+) -->\n(.*?)<!-- end -->", re.DOTALL)
 
 LABELS = {  # of short names in rows
     "ours": "`HighwayStack`, through the trainer",
-    "dense_chain": "two Dense layers per block, Keras `fit`",
+    "dense_chain": "two Dense layers per block, in Keras",
     "dense_chain_xla": "the same under XLA",
-    "plain": "plain network of 71 units, 3 % more parameters, Keras `fit`",
+    "plain": "plain network of 71 units, 3 % more parameters, in Keras",
     "torch_eager": "PyTorch eager",
     "torch_compile": "PyTorch, `torch.compile`",
     "jax_scan": "JAX by hand, `lax.scan`",
