@@ -58,7 +58,7 @@ def readme():
     yield f"train as well as 10, 20](docs/figure1.md) | loss {tens('highway')} at"
     yield f"train worse with depth](docs/figure1.md) | loss {tens('plain')} at"
     counts = [text for name in section4.STARTS for text in measured(name, matter())]
-    yield "| of 49: {}, {} on MNIST, {}, {} on CIFAR-100 |".format(*counts)
+    yield "| {}, {} on MNIST, {}, {} on CIFAR-100 |".format(*counts)
     mnist = [accuracies(f"mnist-highway-{width}", "modern") for width in (16, 32)]
     counts, authors = listed(map(len, mnist)), accuracy("mnist-highway-16", "authors")
     ours = f"{', '.join(map(summary, mnist))}; the authors', 16: {authors:.2f}"
@@ -71,7 +71,7 @@ def readme():
     yield "| A: {:.1f} ± {:.1f} points (Muon); B: {:.1f} (SGD) |".format(*ahead_of_fitnets)
     led = panels.epoch_400()
     ratio = led["highway", 100].mean() / led["highway", 10].mean()
-    yield f"highway networks that led is [{ratio:.0f} times higher](docs/figure1.md) at 100 layers"
+    yield f"end at a mean loss [{ratio:.0f} times higher](docs/figure1.md) at 100 layers"
     ratios = of_100("highway", 50)
     alike = f"median ratio {ratios.median():.2f}, n = {len(ratios)}"
     yield f"50 and 100 layers end alike ({alike}), but of the ten"
@@ -584,7 +584,7 @@ def recipes():
 def transfer():
     epochs, images, seeds = (one("transfer", name, chosen=1) for name in ("epochs", "images", "n"))
     yield f"`mnist-highway-16` trains for {epochs} epochs on five images of each of"
-    yield f"9 of the embedded data set, {images} in all, placed in images"
+    yield f"9 of the bundled data set, {images} in all, placed in images"
     yield f"mean and deviation over {seeds} seeds, each with its own images"
     rates = [choose("transfer", "learning_rate") for choose in (lowest, highest)]
     yield "the rate of each method, from {} to {}: 25 labels alone".format(*rates)

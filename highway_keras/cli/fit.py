@@ -40,7 +40,7 @@ def add_fit(add):
     )
     shared.add_limit(parser)
     parser.add_argument(
-        "--weights", metavar="DATASET_OR_RUN", help="start from the included weights, or a run's"
+        "--weights", metavar="DATASET_OR_RUN", help="start from the zoo's weights or a run's"
     )
     parser.add_argument("--freeze", action="store_true", help="train only the last layer")
     parser.add_argument(
@@ -65,9 +65,9 @@ def add_fit(add):
         "--class-weight", choices=["balanced"], help="give all classes the same total weight"
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of the first run (default: 0)")
-    parser.add_argument("--runs", type=int, default=1, help="runs of rising seeds (default: 1)")
+    parser.add_argument("--runs", type=int, default=1, help="runs, one seed each (default: 1)")
     parser.add_argument("--distribute", action="store_true", help="split batches over all devices")
-    parser.add_argument("--out", metavar="FOLDER", help="folder (default: one in runs/)")
+    parser.add_argument("--out", metavar="FOLDER", help="(default: runs/MODEL-DATASET)")
     parser.add_argument(
         "--resume",
         action="store_true",

@@ -75,8 +75,8 @@ def add_commands(add):
         "--threshold",
         type=float,
         default=0.001,
-        help="share of the images by which the error must rise for a layer to matter "
-        "(default: 0.001, 0.1 points)",
+        help="a layer matters if closing it raises the error by more than this share of the "
+        "images (default: 0.001, 0.1 points)",
     )
     out_help = "folder of the page (default: analysis, in a run's folder)"
     parser.add_argument("--out", metavar="FOLDER", help=out_help)

@@ -71,12 +71,12 @@ def add_data(parser, default):
 
 
 def add_data_dir(parser):
-    data_help = "where TensorFlow Datasets keeps its data (default: the variable TFDS_DATA_DIR)"
+    data_help = "TensorFlow Datasets' (default: TFDS_DATA_DIR, else ~/tensorflow_datasets)"
     parser.add_argument("--data-dir", metavar="FOLDER", help=data_help)
 
 
 def add_limit(parser, default=None):
-    about = f"training images (default: {default or 'all'})"
+    about = f"use N training images (default: {default or 'all'})"
     parser.add_argument("--limit", metavar="N", type=int, default=default, help=about)
 
 

@@ -29,7 +29,7 @@ def load(
     Args:
         source: What to read:
 
-            - `"digits"`: scikit-learn's embedded 8x8 handwritten digits, gray levels 0..16 scaled
+            - `"digits"`: scikit-learn's bundled 8x8 handwritten digits, gray levels 0..16 scaled
               to 0..255; needs no download.
             - Another name of `NAMES`, such as `"mnist"` or `"cifar10"`: from TensorFlow Datasets,
               the prepared copy if there is one, else a download.
@@ -108,8 +108,9 @@ def _read(source, data_dir):
     if path.is_dir():
         return path.resolve().name, *read_folder(path)
     raise ValueError(
-        f"`source` must be one of {', '.join(NAMES)}, a folder of pictures, or a path that ends "
-        f"in .npz. {checks.received('source', source)}{did_you_mean(source, NAMES)}"
+        f"No such data set or folder: `source` is one of {', '.join(NAMES)}, a folder of "
+        "pictures, or a path that ends in .npz. "
+        f"{checks.received('source', source)}{did_you_mean(source, NAMES)}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Public data sets: scikit-learn's embedded digits, and those of TensorFlow Datasets (TFDS).
+"""Public data sets: scikit-learn's bundled digits, and those of TensorFlow Datasets (TFDS).
 
 Each reader returns a list of one or two pairs `(images, labels)`, to train on and to test on, and
 the class names.

@@ -148,7 +148,7 @@ RECIPES["thin"] = Recipe(
 )
 RECIPES["digits"] = RECIPES["thin"].override(
     name="digits",
-    source="As `thin`, for the 1,797 embedded digits.",
+    source="As `thin`, for the 1,797 bundled digits.",
     epochs=30,
     batch_size=32,
     learning_rate=0.1,
@@ -381,7 +381,7 @@ def choose_recipe(recipe, name=None, source=None):
     """Return the recipe to train a network with.
 
     Args:
-        recipe: A `Recipe`, the name of one, or `None`: `digits` on the embedded digits, which are
+        recipe: A `Recipe`, the name of one, or `None`: `digits` on the bundled digits, which are
             too few for any other, otherwise the one on the network's card, `quick` without a card.
             A network that is not the paper's keeps the dropout that its author chose.
         name: Registered name of the network, or `None`.

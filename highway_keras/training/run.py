@@ -95,7 +95,7 @@ def fit(
             `kernel_initializer`, `dropout` and `dtype_policy` act.
         images: A `data.Dataset`, or a name or path that `data.load` takes, with the recipe's
             `validation`. Default: the data set of a registered network.
-        recipe: A `Recipe` or the name of one. Default: `"digits"` for the embedded digits, else
+        recipe: A `Recipe` or the name of one. Default: `"digits"` for the bundled digits, else
             that of a registered network, `"quick"` for another model.
         out: Folder of the run. Default: `runs/MODEL-DATASET`.
         seed: Non-negative integer; decides the order of the images, dropout and augmentation.
