@@ -82,6 +82,20 @@ class Card:
         return path
 
 
+def cifar_card(name, factory, arguments, classes=10, recipe="cifar", **claims) -> Card:
+    """Return the card of a network for CIFAR-10 or CIFAR-100."""
+    return Card(
+        name,
+        factory,
+        arguments,
+        dataset=f"cifar{classes}",
+        input_shape=(32, 32, 3),
+        classes=classes,
+        recipe=recipe,
+        **claims,
+    )
+
+
 def read_index() -> list[dict]:
     """Return the entries of the index of weights."""
     return json.loads((WEIGHTS / INDEX).read_text(encoding="utf-8"))

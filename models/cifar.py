@@ -1,7 +1,7 @@
 """Section 3.3: the highway networks of Table 2, and that of Table 3."""
 
 from highway_keras.models import parts
-from highway_keras.models.cards import Card
+from highway_keras.models.cards import cifar_card
 
 STAGES_B = ((5, 32), (6, 80), (6, 128))  # layers and maps of each stage
 
@@ -124,21 +124,8 @@ def _stages(images, stages, kernel_sizes, first_kernel, kernel, activation, tran
     return x
 
 
-def _card(name, factory, arguments, classes=10, **claims):
-    return Card(
-        name,
-        factory,
-        arguments,
-        dataset=f"cifar{classes}",
-        input_shape=(32, 32, 3),
-        classes=classes,
-        recipe="cifar",
-        **claims,
-    )
-
-
 CARDS = [
-    _card(
+    cifar_card(
         "highway-a",
         cifar_highway,
         {"stages": ((3, 16), (3, 32), (3, 64)), "units": 250, "transform_bias": -1.0},
@@ -149,7 +136,7 @@ CARDS = [
         table="Table 2",
         origin="a reconstruction: the paper does not give the widths of its layers",
     ),
-    _card(
+    cifar_card(
         "highway-b",
         cifar_highway,
         {"stages": STAGES_B, "units": 500, "transform_bias": -2.0},
@@ -160,7 +147,7 @@ CARDS = [
         table="Table 2",
         origin="a reconstruction: the layers of Table 3's network below the head of Fitnet B",
     ),
-    _card(
+    cifar_card(
         "highway-c",
         cifar_highway,
         {
@@ -176,7 +163,7 @@ CARDS = [
         table="Table 2",
         origin="a reconstruction: the paper does not give the widths of its layers",
     ),
-    _card(
+    cifar_card(
         "highway-gap-10",
         highway_gap,
         {"classes": 10},
@@ -186,7 +173,7 @@ CARDS = [
         paper="92.40 (92.31 ± 0.12)",
         table="Table 3",
     ),
-    _card(
+    cifar_card(
         "highway-gap-100",
         highway_gap,
         {"classes": 100},

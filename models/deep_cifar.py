@@ -3,7 +3,7 @@
 import functools
 
 from highway_keras.models import parts
-from highway_keras.models.cards import Card
+from highway_keras.models.cards import cifar_card
 
 WIDTHS = (16, 32, 64)
 HIGHWAY_WIDTHS = (14, 28, 56)  # 0.875 of them: a gated block has twice the convolutions
@@ -165,39 +165,29 @@ def _normalization(beta=0.0, name=None):
     """Return a batch normalization with PyTorch's momentum and epsilon."""
     import keras
 
-    from highway_keras import initializers
-
+    beta = keras.initializers.Constant(beta)
     return keras.layers.BatchNormalization(
-        momentum=0.9, epsilon=1e-5, beta_initializer=initializers.get(beta), name=name
-    )
-
-
-def _card(name, factory, **claims):
-    return Card(
-        name,
-        factory,
-        {},
-        dataset="cifar10",
-        input_shape=(32, 32, 3),
-        classes=10,
-        layers=110,
-        **claims,
+        momentum=0.9, epsilon=1e-5, beta_initializer=beta, name=name
     )
 
 
 CARDS = [
-    _card(
+    cifar_card(
         "highway110",
         deep_highway,
+        {},
         recipe="skip-2025",
+        layers=110,
         parameters=2_649_918,
         multiplications=387_945_008,
         origin=COMPARISON,
     ),
-    _card(
+    cifar_card(
         "resnet110",
         deep_resnet,
+        {},
         recipe="skip-2025-resnet",
+        layers=110,
         parameters=1_727_962,
         multiplications=252_887_680,
         origin="by [He et al., 2015](https://arxiv.org/abs/1512.03385), " + COMPARISON,

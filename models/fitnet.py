@@ -1,7 +1,7 @@
 """The maxout Fitnets of Table 2, which its highway networks are compared with."""
 
 from highway_keras.models import parts
-from highway_keras.models.cards import Card
+from highway_keras.models.cards import cifar_card
 
 
 def maxout_fitnet(
@@ -60,13 +60,10 @@ def maxout_fitnet(
 
 
 def _card(name, stages, **claims):
-    return Card(
+    return cifar_card(
         name,
         maxout_fitnet,
         {"stages": stages},
-        dataset="cifar10",
-        input_shape=(32, 32, 3),
-        classes=10,
         recipe="fitnet",
         table="Table 2",
         origin="by [Romero et al., 2014](https://arxiv.org/abs/1412.6550), who trained it with "

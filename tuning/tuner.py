@@ -103,10 +103,8 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         project_name=None,
         overwrite=False,
         rungs=None,
-        **of_stock_tuners,
     ):
         check_backend()
-        _refuse(of_stock_tuners)
         cls, ours = type(hypermodel), HighwayHyperModel
         if not issubclass(cls, ours) or (cls.build, cls.fit) != (ours.build, ours.fit):
             raise TypeError(
@@ -177,7 +175,6 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         epochs=1,
         batch_size=128,
         verbose="auto",
-        **of_stock_tuners,
     ):
         """Train trials until `max_trials` of them have ended.
 
@@ -194,7 +191,6 @@ class PopulationRandomSearch(keras_tuner.Tuner):
                 holds another search.
             BusyError: If another process is searching there.
         """
-        _refuse(of_stock_tuners)
         epochs = checks.positive_integer("epochs", epochs)
         batch_size = checks.positive_integer("batch_size", batch_size)
         if epochs <= max(self.rungs, default=0):
@@ -343,20 +339,15 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         has_rank = np.isfinite(self._ranks(curves)).any(axis=0)
         completed = finite.all(axis=0) & has_rank
         for n, trial in enumerate(trials):
-            # At once: `metrics.update` looks for the best of all values before each.
-            metrics = {
-                key: {
-                    "direction": METRICS[key.removeprefix("val_")],
-                    "observations": [
-                        {"value": [float(curve[epoch, n])], "step": epoch}
-                        for epoch in np.flatnonzero(finite[:, n]).tolist()
-                    ],
-                }
-                for key, curve in curves.items()
-            }
             status = "COMPLETED" if completed[n] else "FAILED"
-            state = {**trial.get_state(), "status": status, "metrics": {"metrics": metrics}}
-            self.oracle.end_trial(Trial.from_state(state))
+            ended = Trial(trial.hyperparameters, trial.trial_id, status)
+            for key, curve in curves.items():
+                ended.metrics.register(key, METRICS[key.removeprefix("val_")])
+                # Not `metrics.update`, which looks for the best of all values before each.
+                history = ended.metrics.metrics[key]
+                for epoch in np.flatnonzero(finite[:, n]).tolist():
+                    history.update(float(curve[epoch, n]), epoch)
+            self.oracle.end_trial(ended)
 
     def _initial_state(self, trial, images):
         seed = [self.seed, int(trial.trial_id)]
@@ -382,14 +373,6 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         model = self.hypermodel.build(trial.hyperparameters)
         assign(model, part_of(states.read(places[trial.trial_id], trial.trial_id), "best"))
         return model
-
-
-def _refuse(of_stock_tuners):
-    for name, value in of_stock_tuners.items():
-        raise TypeError(
-            f"`{name}` is not an argument of a population, which trains without Keras's training "
-            f"loop: use `keras_tuner.RandomSearch`. {checks.received(name, value)}"
-        )
 
 
 def _check_rungs(rungs, trials):

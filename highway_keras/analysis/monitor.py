@@ -1,6 +1,5 @@
 """A callback that watches the gates while a network trains."""
 
-import csv
 import pathlib
 
 import keras
@@ -8,6 +7,7 @@ import numpy as np
 
 from highway_keras.analysis.blocks import observe
 from highway_keras.analysis.gating import bias_of
+from highway_keras.results import read_rows
 from highway_keras.util.extras import extra
 from highway_keras.util.files import write_rows
 
@@ -65,10 +65,8 @@ class GateMonitor(keras.callbacks.Callback):
     def on_epoch_begin(self, epoch, logs=None):
         if self.rows is not None:
             return
-        self.rows = []
-        if epoch > 0 and self.file.exists():
-            with self.file.open(newline="", encoding="utf-8") as file:
-                self.rows = [row for row in csv.DictReader(file) if int(row["epoch"]) <= epoch]
+        earlier = read_rows(self.file) if epoch else []
+        self.rows = [row for row in earlier if int(row["epoch"]) <= epoch]
         if not self.rows:
             self._write(epoch)
 

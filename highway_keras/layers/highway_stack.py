@@ -138,12 +138,10 @@ class HighwayStack(HighwayBase):
 
     def build(self, input_shape):
         width = self.input_width("units", input_shape)
-        self._add("kernel", width, stacked.StackedInitializer(self.kernel_initializer))
-        if self.use_bias:
-            self._add("bias", width, stacked.StackedInitializer(self.bias_initializer))
-        for name in ("transform_kernel", "transform_bias"):
-            start = getattr(self, f"{name}_initializer")
-            self._add(name, width, stacked.StackedInitializer(start))
+        for name in ("kernel", "bias", "transform_kernel", "transform_bias"):
+            if name != "bias" or self.use_bias:
+                start = getattr(self, f"{name}_initializer")
+                self._add(name, width, stacked.StackedInitializer(start))
         if self.learned_carry:
             self._add("carry_kernel", width, Negated(self, "transform_kernel"))
             self._add("carry_bias", width, Negated(self, "transform_bias"))
