@@ -36,14 +36,14 @@ class Line(NamedTuple):
 
     Attributes:
         y: The values; None or NaN leaves a gap.
-        label: What the legend calls it. Of several lines with one label the legend shows the first.
+        label: What the legend calls it.
         style: Matplotlib's format of line and marker, such as `"o-"`.
         color: Number of its color, from 0.
         x: Where the values are. Default: 1, 2, ..., as epochs count.
     """
 
     y: list
-    label: str = ""
+    label: str
     style: str = "o-"
     color: int = 0
     x: list | None = None
@@ -52,17 +52,13 @@ class Line(NamedTuple):
 def plot_lines(lines, title, ylabel, xscale="linear"):
     """Draw each `Line` over epochs."""
     figure, (axes,) = _panels((6.4, 3.8))
-    seen = set()
     for line in lines:
         x = range(1, len(line.y) + 1) if line.x is None else line.x
-        label = None if line.label in seen or not line.label else in_picture(line.label)
-        seen.add(line.label)
         style = {"color": COLORS[line.color % len(COLORS)], "alpha": 0.8, "lw": 1, "ms": 4}
-        axes.plot(x, line.y, line.style, label=label, **style)
+        axes.plot(x, line.y, line.style, label=line.label, **style)
     axes.set(xscale=xscale, yscale="log")
     _finish(axes, title, "epoch", ylabel)
-    if seen - {""}:
-        _legend_below(figure, axes, 2)
+    _legend_below(figure, axes, 2)
     return figure
 
 

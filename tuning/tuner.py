@@ -377,7 +377,7 @@ class PopulationRandomSearch(keras_tuner.Tuner):
 
 def _check_rungs(rungs, trials):
     """Return the rungs as a dictionary of integers, in order."""
-    ladder = {0: trials, **(rungs or {})}
+    ladder = {0: trials, **dict(rungs or {})}
     rising = all(a < b for a, b in itertools.pairwise(ladder))
     falling = all(a > b >= 1 for a, b in itertools.pairwise(ladder.values()))
     if not rising or not falling:

@@ -47,11 +47,6 @@ def two_dense(depth, activation="tanh", bias=-4.0, start="glorot_uniform"):
     return keras.Model(inputs, keras.layers.Dense(10, "softmax")(x))
 
 
-def dense_chain_xla(case):
-    """Two Dense layers per block under XLA."""
-    return dense_chain(case, jit_compile=True)
-
-
 def plain(case):
     """A plain Keras network of equal parameters: 71 units, no gates."""
     from highway_keras import models
@@ -95,9 +90,8 @@ def machine(case, dtype="float32"):
             yield {"rate": 2 * side**3 * count / seconds}
 
 
-def machine_bfloat16(case):
-    """The machine's own rate in bfloat16, sums in float32 as the hardware does it."""
-    return machine(case, "bfloat16")
+dense_chain_xla = functools.partial(dense_chain, jit_compile=True)
+machine_bfloat16 = functools.partial(machine, dtype="bfloat16")  # its sums are in float32
 
 
 def take(build, case, arrays=False, **compile_options):

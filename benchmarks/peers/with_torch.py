@@ -33,14 +33,8 @@ def torch_eager(case, compiled=lambda module: module, bfloat16=False):
         yield
 
 
-def torch_bfloat16(case):
-    """PyTorch with `torch.autocast` to bfloat16."""
-    return torch_eager(case, bfloat16=True)
-
-
-def torch_compile(case):
-    """PyTorch through `torch.compile`."""
-    return torch_eager(case, compiled=torch.compile)
+torch_bfloat16 = functools.partial(torch_eager, bfloat16=True)
+torch_compile = functools.partial(torch_eager, compiled=torch.compile)
 
 
 class Highway(nn.Module):

@@ -81,10 +81,8 @@ def fit(options):
     is_name = options.model in models.list_models()
     if not is_name and not pathlib.Path(options.model).exists():
         models.get(options.model)  # raises, with names that are like it
-    overrides = dict(options.set)
-    for key in ("epochs", "batch_size", "learning_rate", "dtype_policy"):
-        if getattr(options, key) is not None:
-            overrides[key] = getattr(options, key)
+    named = ("epochs", "batch_size", "learning_rate", "dtype_policy")
+    overrides = {**dict(options.set), **shared.given(options, *named)}
     checks.positive_integer("--runs", options.runs)
     # First: TensorFlow and JAX connect their processes before any other computation.
     scope = contextlib.nullcontext

@@ -38,11 +38,6 @@ def _add_out(parser, default):
     shared.add_data_dir(parser)
 
 
-def _given(options, *names):
-    """Return the options of some names that were given, for a function of `paper`."""
-    return checks.given(**{name: getattr(options, name) for name in names})
-
-
 # Figure 1
 
 
@@ -82,7 +77,7 @@ def figure1(options):
         )
     else:
         names = ("depths", "kinds", "trials", "epochs", "rungs", "limit", "seed", "population")
-        arguments = _given(options, *names, "data_dir")
+        arguments = shared.given(options, *names, "data_dir")
         rows = paper.reproduce_figure1(options.preset, **arguments, out=out)
     lines = [("kind", "depth", "trials", "failed", "best loss", "mean of the top 10")]
     for row in rows:
@@ -119,7 +114,7 @@ def _add_section4(add, figure, summary):
 
 def section4(figure, options):
     """Search, and look into the best network."""
-    arguments = _given(options, "trials", "epochs", "rungs", "out", "data_dir")
+    arguments = shared.given(options, "trials", "epochs", "rungs", "out", "data_dir")
     report = shared.library("paper").reproduce_section4(options.dataset, **arguments)
     shared.print_saved(report.page.with_name(f"{figure}.png"))
     shared.print_saved(report.page)
@@ -153,7 +148,7 @@ def _add_table(add, table, title):
 def reproduce_table(table, options):
     """Train the networks of a table, and print it."""
     paper, out = shared.library("paper"), options.out or f"runs/{table}"
-    arguments = _given(options, "models", "epochs", "dtype_policy", "limit", "data_dir")
+    arguments = shared.given(options, "models", "epochs", "dtype_policy", "limit", "data_dir")
     arguments["seeds"] = range(options.seed, options.seed + options.runs)
     lines = [("model", "recipe", "epochs", "images", "runs", "arithmetic", "ours %", "paper %")]
     try:
@@ -179,7 +174,7 @@ def _add_measurement(add, name, summary, function, columns, out):
 
 
 def _measure(function, columns, out, options):
-    arguments = _given(options, *vars(options).keys() - {"function", "debug"})
+    arguments = shared.given(options, *vars(options).keys() - {"function", "debug"})
     out = arguments["out"] = options.out or out.format(**arguments)
     lines = [columns]
     for row in getattr(shared.library("paper"), function)(**arguments):

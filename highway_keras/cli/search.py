@@ -1,13 +1,11 @@
 """`search`: the random searches of section 3.1."""
 
-import argparse
 import contextlib
 import os
 import sys
 
 from highway_keras.cli import shared
 from highway_keras.models.thin import DEPTHS, KINDS, UNITS
-from highway_keras.util import checks
 from highway_keras.util.messages import printable
 
 RANGES = {  # of `HighwayHyperModel`, which has the defaults
@@ -17,13 +15,6 @@ RANGES = {  # of `HighwayHyperModel`, which has the defaults
     "--decay": "factors on the learning rate after each epoch (default: 0.9 1)",
     "--transform-bias": "initial biases of the transform gates (default: -10 -1)",
 }
-
-
-class _Rungs(argparse.Action):
-    """Collect `EPOCH:TRIALS` as `{epoch: trials}`."""
-
-    def __call__(self, parser, options, values, option=None):
-        options.rungs = dict(values)
 
 
 def rung(text):
@@ -56,7 +47,6 @@ def add_rungs(parser, default):
         "--rungs",
         nargs="*",
         type=rung,
-        action=_Rungs,
         metavar="EPOCH:TRIALS",
         help="after EPOCH, only the best TRIALS continue, such as 40:30 133:10; without "
         f"values, --rungs lets all trials train to the end (default: {default})",
@@ -114,7 +104,7 @@ def search(options):
         input_shape=(28, 28, 1),
     )
     names = ("activations", "learning_rate", "one_minus_momentum", "decay", "transform_bias")
-    space = checks.given(**{name: getattr(options, name) for name in names})
+    space = shared.given(options, *names)
     space |= {"input_shape": images.input_shape, "classes": images.classes}
     hypermodels = [
         tuning.HighwayHyperModel(depth, kind, **space)

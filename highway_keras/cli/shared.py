@@ -7,6 +7,7 @@ import logging
 import os
 import warnings
 
+from highway_keras.util import checks
 from highway_keras.util.extras import BACKENDS, missing
 from highway_keras.util.messages import Notice, printable
 
@@ -92,6 +93,11 @@ def add_population(parser):
         type=int,
         help="trials to train at once (default: all on a GPU, else 10 for each CPU core)",
     )
+
+
+def given(options, *names):
+    """Return the options of some names that were given, a dictionary."""
+    return checks.given(**{name: getattr(options, name) for name in names})
 
 
 def load_network(options):

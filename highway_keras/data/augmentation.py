@@ -101,12 +101,7 @@ class Mirror(_RandomImages):
         return ops.where(coin == 1, ops.flip(images, axis=2), images)
 
 
-def crop(pad, **options):
-    """Return the layer of a step such as `"crop4"`."""
-    return PadAndCrop(int(pad), **options)
-
-
-STEPS = {"crop": crop, "mirror": Mirror}
+STEPS = {"crop": PadAndCrop, "mirror": Mirror}
 
 
 def augmenter(steps, input_shape, seed=None):

@@ -85,8 +85,7 @@ def read_image(path, input_shape):
         if getattr(error, "errno", None):  # of the file system
             raise
         raise DataError(f"{path} is not a PNG or JPEG picture: {reason(error)}.") from error
-    if picture.size != (width, height):
-        picture = picture.resize((width, height), Image.Resampling.BILINEAR)
+    picture = picture.resize((width, height), Image.Resampling.BILINEAR)
     return np.asarray(picture).reshape(input_shape)
 
 

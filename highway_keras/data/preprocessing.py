@@ -110,25 +110,18 @@ class MeanImage(keras.layers.Layer):
         return input_shape
 
 
-def multiply(factor, **options):
-    """Return the layer of a step such as `"times0.8"`."""
-    return keras.layers.Rescaling(float(factor), **options)
-
-
-def normalize_as_imagenet(**options):
-    """Return the layer that gives RGB images of ImageNet mean 0 and deviation 1 by channel."""
-    scale = [1 / (255 * deviation) for deviation in (0.229, 0.224, 0.225)]
-    offset = [-0.485 / 0.229, -0.456 / 0.224, -0.406 / 0.225]
-    return keras.layers.Rescaling(scale, offset, **options)
-
-
 STEPS = {
-    "scale": functools.partial(multiply, 1 / 256),
+    "scale": functools.partial(keras.layers.Rescaling, scale=1 / 256),
     "gcn": GlobalContrastNormalization,
     "mean": MeanImage,
-    "half": functools.partial(multiply, 1 / 2),
-    "times": multiply,
-    "imagenet": normalize_as_imagenet,
+    "half": functools.partial(keras.layers.Rescaling, scale=1 / 2),
+    "times": keras.layers.Rescaling,
+    # RGB images of ImageNet then have mean 0 and deviation 1 by channel.
+    "imagenet": functools.partial(
+        keras.layers.Rescaling,
+        scale=[1 / (255 * deviation) for deviation in (0.229, 0.224, 0.225)],
+        offset=[-0.485 / 0.229, -0.456 / 0.224, -0.406 / 0.225],
+    ),
 }
 
 
@@ -178,5 +171,5 @@ def layer_of_step(kind, step, table, **options):
     """
     name, number = re.fullmatch(r"(.*?)(\d*\.?\d+)?", step).groups()
     checks.one_of(kind, name, table)
-    arguments = [number] if number else []
+    arguments = [int(number) if number.isdecimal() else float(number)] if number else []
     return table[name](*arguments, name=step, dtype="float32", **options)

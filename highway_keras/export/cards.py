@@ -5,7 +5,6 @@ import hashlib
 import keras
 
 from highway_keras.data.pictures import MODES
-from highway_keras.export.formats import FORMATS
 from highway_keras.version import __version__
 
 # How `data.read_image` makes an image of a picture file with 8 bits a channel
@@ -35,7 +34,7 @@ def describe(model, path, format, quantize, class_names):
     height, width, channels = model.input_shape[1:]
     inputs = {"images": f"uint8 (batch, {height}, {width}, {channels}), 0 to 255"}
     outputs = {"probabilities": f"float32 (batch, {len(class_names)})"}
-    if not FORMATS[format].needs_keras:
+    if format != "keras":
         outputs["class_id"] = "int64 (batch)"
     if format == "saved_model":
         outputs["class_name"] = "string (batch)"

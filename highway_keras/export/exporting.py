@@ -127,7 +127,7 @@ def export(
 
     with staged(path, format, overwrite) as aside:
         try:
-            served = model if FORMATS[format].needs_keras else serving_model(model)
+            served = model if format == "keras" else serving_model(model)
             FORMATS[format].write(served, aside, quantize, class_names, images)
         except Exception as error:  # converters raise any kind, also when the disk is full
             raise RuntimeError(f"{path} was not written: {reason(error)}.") from error
@@ -164,7 +164,7 @@ def check_model(model, format):
             "`model` must take images of one size, (height, width, channels). "
             f"Received: model.input_shape={shape}."
         )
-    if not FORMATS[format].needs_keras and keras.backend.backend() != "tensorflow":
+    if format != "keras" and keras.backend.backend() != "tensorflow":
         raise ValueError(
             "`format` must be 'keras' unless the backend is TensorFlow. Received: "
             f"format={format!r}. Save the model as a .keras file, and export that with "

@@ -114,17 +114,16 @@ def write_keras(model, path, quantize, class_names, images):
     from highway_keras.export.serving_model import unrolled
     from highway_keras.util.files import compress
 
-    # Without an optimizer: `clone_model` would give a compiled model a new one.
-    model = keras.Model(model.inputs, model.outputs, name=model.name)
-    model = unrolled(model) if quantize else model
-    copy = keras.models.clone_model(model)
-    copy.set_weights(model.get_weights())
+    model = keras.Model(model.inputs, model.outputs, name=model.name)  # without an optimizer
     if quantize:
+        layers = unrolled(model)
+        model = keras.models.clone_model(layers)
+        model.set_weights(layers.get_weights())
         with warnings.catch_warnings():
             # Keras warns of each layer that it leaves as it is: pooling, dropout, scaling.
             warnings.filterwarnings("ignore", ".* does not have a `quantize` method")
-            copy.quantize(quantize)
-    models.save(path, copy, class_names=class_names)
+            model.quantize(quantize)
+    models.save(path, model, class_names=class_names)
     compress(path)
 
 
@@ -153,11 +152,6 @@ class Format:
     packages: tuple = ()
     quantizations: tuple = ()  # besides None
     more_suffixes: tuple = ()  # of the files beside the first
-
-    @property
-    def needs_keras(self):
-        """Whether the format is a model of Keras, without outputs but the probabilities."""
-        return self.runtime == "keras"
 
 
 FORMATS = {
@@ -199,7 +193,7 @@ def run_in_batches(run, inputs, size):
 
 def main(name, path, folder, size):
     format, folder, size = FORMATS[name], pathlib.Path(folder), int(size)
-    if not format.needs_keras:
+    if name != "keras":
         for package in {"highway_keras", "keras", "tensorflow"} - {format.runtime}:
             sys.modules[package] = None  # an import of it now fails
     results = run_in_batches(format.run(path), np.load(folder / "images.npy"), size)

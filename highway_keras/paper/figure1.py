@@ -68,7 +68,7 @@ def reproduce_figure1(
     settings = settings | checks.given(epochs=epochs, rungs=rungs, limit=limit)
     options = {"preset": preset, "depth": depths, "kind": kinds, "trials": trials, "seed": seed}
     options |= {"epochs": epochs, "limit": limit}
-    options["rungs"] = rungs and [f"{epoch}:{count}" for epoch, count in rungs.items()]
+    options["rungs"] = rungs and [f"{epoch}:{count}" for epoch, count in dict(rungs).items()]
     command = command_line("highway-keras", "reproduce", "figure1", **options)
     limit = settings.pop("limit")
     images = data.load("mnist", data_dir=data_dir, validation=0.0, limit=limit)
