@@ -27,14 +27,6 @@ def one(name, column, **values):
     return value
 
 
-def lowest(name, column, **values):
-    return rows(name, **values)[column].min()
-
-
-def highest(name, column, **values):
-    return rows(name, **values)[column].max()
-
-
 def welch(a, b):
     """Return the difference of two means, and half of its 95 % interval."""
     interval = stats.ttest_ind(a, b, equal_var=False).confidence_interval()
@@ -43,10 +35,6 @@ def welch(a, b):
 
 def epoch(model, number, command, column, **values):
     return one("training-curves", column, model=model, epoch=number, command=command, **values)
-
-
-def percent_epoch(model, number, command, column="val_accuracy", **values):
-    return 100 * epoch(model, number, command, column, **values)
 
 
 # README
@@ -457,15 +445,10 @@ def skip_connections():
     for name, phrase, other in zip(names, phrases, in_bfloat16, strict=True):
         case, peers = f"{name} train", ("ours", "torch_bfloat16", "ours_bfloat16")
         ours, theirs, ours_low = (speed(case, peer, "ms_a_step") / 1000 for peer in peers)
-        yield phrase.format(ours, of_peer(name))
+        columns = ("ours_over_peer", "ours_over_peer_low", "ours_over_peer_high")
+        ratios = [speed(case, "torch_eager", column) for column in columns]
+        yield phrase.format(ours, "{:.2f} ({:.2f} to {:.2f})".format(*ratios))
         yield other.format(theirs, ours_low)
-
-
-def of_peer(name):
-    """Return the ratio of a training step to PyTorch's, with the lowest and the highest."""
-    columns = ("ours_over_peer", "ours_over_peer_low", "ours_over_peer_high")
-    ratios = [speed(f"{name} train", "torch_eager", column) for column in columns]
-    return "{:.2f} ({:.2f} to {:.2f})".format(*ratios)
 
 
 # Gates and recipes
@@ -574,7 +557,7 @@ def recipes():
     rates = "learning_rate=0.003", "0.01", ""
     yield row("Fitnet B with Muon at 0.003", fitnet_b, *rates)
     command = "--epochs 60 .*optimizer=muon .*validation=0.0 --seed"
-    end = percent_epoch("highway-a", 60, command, "test_accuracy")
+    end = 100 * epoch("highway-a", 60, command, "test_accuracy")
     yield f"in batches of 100, it ended at {end:.2f} % after 60 epochs"
 
 
@@ -586,8 +569,8 @@ def transfer():
     yield f"`mnist-highway-16` trains for {epochs} epochs on five images of each of"
     yield f"9 of the bundled data set, {images} in all, placed in images"
     yield f"mean and deviation over {seeds} seeds, each with its own images"
-    rates = [choose("transfer", "learning_rate") for choose in (lowest, highest)]
-    yield "the rate of each method, from {} to {}: 25 labels alone".format(*rates)
+    rates = rows("transfer")["learning_rate"]
+    yield f"the rate of each method, from {rates.min()} to {rates.max()}: 25 labels alone"
 
 
 def speed(case, peer, column="ours_over_peer"):

@@ -328,13 +328,6 @@ def test_the_line_of_an_error_is_the_cause_that_keras_quotes():
     assert reason(NotImplementedError()) == "NotImplementedError"
 
 
-def test_divergence_is_a_failure_and_not_a_mistake(tmp_path, capsys):
-    command = "fit thin-plain-10 --dataset digits --limit 100 --epochs 2 --learning-rate 1e38"
-    command += f" --model-set activation=relu --out {tmp_path}"
-    assert run(*command.split()) == 1
-    assert "learning_rate" in capsys.readouterr().err
-
-
 def test_an_interrupted_command_says_how_it_continues(tmp_path, monkeypatch, capsys):
     def interrupt(*arguments, **options):
         raise KeyboardInterrupt

@@ -4,6 +4,8 @@ import keras
 import numpy as np
 import pytest
 from keras import ops
+from numpy_highway import ACTIVATIONS, convolve
+from test_analysis import scores
 
 from highway_keras import analysis, data, models
 from highway_keras.analysis import blocks
@@ -127,24 +129,11 @@ def test_gates_compute_in_float32_under_bfloat16():
 # Beside NumPy
 
 
-def convolve(x, kernel, strides):
-    """A convolution without bias, padded as in PyTorch: by 1 for a kernel of 3, by 0 for 1."""
-    size = kernel.shape[0]
-    x = np.pad(x, ((0, 0), *2 * [(size // 2, size // 2)], (0, 0)))
-    windows = np.lib.stride_tricks.sliding_window_view(x, (size, size), axis=(1, 2))
-    return np.einsum("nijcab,abcd->nijd", windows[:, ::strides, ::strides], kernel)
+relu, sigmoid = ACTIVATIONS["relu"], ACTIVATIONS["sigmoid"]
 
 
 def normalize(x, gamma, beta, mean, variance):
     return gamma * (x - mean) / np.sqrt(variance + 1e-5) + beta
-
-
-def relu(x):
-    return np.maximum(x, 0)
-
-
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
 
 
 class ByHand:
@@ -161,12 +150,12 @@ class ByHand:
     def two(self, x, weights, strides=1):
         kernels = weights[0], weights[5]
         norms = weights[1:5], weights[6:10]
-        x = relu(normalize(convolve(x, kernels[0], strides), *norms[0]))
-        return normalize(convolve(x, kernels[1], 1), *norms[1])
+        x = relu(normalize(convolve(x, kernels[0])[:, ::strides, ::strides], *norms[0]))
+        return normalize(convolve(x, kernels[1]), *norms[1])
 
     def __call__(self, x):
         (stem,), (norm,) = self.weights("stem"), self.weights("stem_normalization")
-        x = relu(normalize(convolve(x, *stem, 1), *norm))
+        x = relu(normalize(convolve(x, *stem), *norm))
         x = self.highway(x) if self.model.name == "highway110" else self.residual(x)
         kernel, bias = self.weights("predictions")[0]
         z = x.mean(axis=(1, 2)) @ kernel + bias
@@ -179,7 +168,7 @@ class ByHand:
             h = relu(self.two(x, *self.weights(f"{prefix}_block"), strides))
             t = sigmoid(self.two(x, *self.weights(f"{prefix}_transform"), strides))
             ((kernel, *norm),) = self.weights(f"{prefix}_carry")
-            x = normalize(convolve(x, kernel, strides), *norm)
+            x = normalize(convolve(x, kernel)[:, ::strides, ::strides], *norm)
             x = h * t + x * (1 - t)
             name = f"stage{stage}_highway1"
             of_h, of_t = self.weights(name)
@@ -212,11 +201,6 @@ def drawn(name):
             layer.moving_variance.assign(rng.uniform(0.5, 2.0, shape))
     x = rng.standard_normal((12, 8, 8, 3), "float32")
     return model, x, rng.integers(0, 3, 12)
-
-
-def scores(probabilities, y):
-    right = probabilities[np.arange(len(y)), y]
-    return -np.log(right).mean(), (probabilities.argmax(-1) != y).mean()
 
 
 @pytest.mark.parametrize("name", SIZES)

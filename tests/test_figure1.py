@@ -125,12 +125,6 @@ def test_drawing_leaves_tables_and_pictures(folder, tmp_path):
             assert all(row[key] for key in provenance.COLUMNS)
 
 
-def test_searches_that_are_not_the_papers_are_refused(tmp_path):
-    write_search(tmp_path, "plain", 20, [([1.0] * 2, 0.0)], objective="val_loss")
-    with pytest.raises(ValueError, match="`searches`"):
-        paper.draw_figure1(tuning.read_searches(tmp_path), tmp_path / "drawn")
-
-
 # Of searches that were run
 
 

@@ -114,18 +114,6 @@ def test_regularizers_and_constraints_act_on_each_part():
         assert np.linalg.norm(bias) <= 1 + 1e-5
 
 
-@pytest.mark.parametrize("groups, fans", [(None, 64 + 64), (4, 9 * (8 + 32))])
-def test_the_gate_starts_as_h_with_other_numbers(groups, fans):
-    options = {"kernel_initializer": keras.initializers.GlorotUniform(1)}
-    layer = ConvHighway2D(32, 3, groups=groups, **options) if groups else Highway(**options)
-    layer.build((2, 4, 4, 32) if groups else (2, 64))
-    limit = np.sqrt(6 / fans)  # Glorot's, for a kernel that stands alone
-    kernels = array(layer.kernel), array(layer.transform_kernel)
-    assert not np.array_equal(*kernels)
-    for kernel in kernels:
-        assert 0.98 * limit < np.abs(kernel).max() <= limit * (1 + 1e-6)
-
-
 def test_gates_compute_in_float32():
     found = []
 

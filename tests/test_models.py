@@ -175,12 +175,6 @@ def test_every_kernel_has_its_own_draw(start):
 # Arguments
 
 
-def test_dropout_is_a_factor_on_the_rates_of_the_network():
-    model = models.create("mnist-highway-16", dropout=0.5)
-    rates = [layer.rate for layer in layers_of(model, keras.layers.Dropout)]
-    np.testing.assert_allclose(rates, [0.1, 0.15, 0.2, 0.25])
-
-
 def test_dtype_is_the_policy_of_one_network():
     model = models.create("thin-highway-10", dtype="mixed_bfloat16")
     assert model.get_layer("plain").compute_dtype == "bfloat16"

@@ -31,12 +31,6 @@ def copy(folder, tmp_path):
     return shutil.copytree(folder, tmp_path / "insects")
 
 
-@pytest.fixture
-def on_disk(monkeypatch):
-    """Pictures stay on the disk, however few they are."""
-    monkeypatch.setattr(dataset, "MAX_IN_MEMORY", 0)
-
-
 def fit(images, out, **changes):
     keras.utils.set_random_seed(0)
     return training.fit(little(), images, out=out, **SMALL | changes)
@@ -57,15 +51,9 @@ def test_other_and_hidden_files_are_left_out(tmp_path):
     assert len(read(tmp_path, validation=0).x_train) == 48
 
 
-def test_folders_with_numbers_are_in_the_order_of_the_numbers(tmp_path):
-    names = tuple(map(str, range(12)))
-    folder = write_classes(tmp_path / "images", 120, classes=names)
-    assert read(folder).class_names == names
-
-
-def test_a_class_may_be_named_like_a_part(tmp_path):
-    folder = write_classes(tmp_path / "vehicles", 60, classes=("bus", "car", "train"))
-    assert read(folder).class_names == ("bus", "car", "train")
+@pytest.mark.parametrize("names", [tuple(map(str, range(12))), ("bus", "car", "train")])
+def test_classes_may_be_numbers_or_named_like_a_part(names, tmp_path):
+    assert read(write_classes(tmp_path / "images", 120, classes=names)).class_names == names
 
 
 def test_folders_stand_for_the_pictures_in_them(tmp_path, monkeypatch):
@@ -180,7 +168,8 @@ def test_training_on_pictures_on_the_disk_is_the_same_and_resumes(folder, tmp_pa
     assert again.history == streamed.history and again.test_loss == streamed.test_loss
 
 
-def test_pictures_on_the_disk_are_analyzed_batch_by_batch(folder, on_disk, monkeypatch):
+def test_pictures_on_the_disk_are_analyzed_batch_by_batch(folder, monkeypatch):
+    monkeypatch.setattr(dataset, "MAX_IN_MEMORY", 0)  # however few
     model, streamed = little(keras.layers.Dense(4), Highway()), read(folder)
     in_memory = np.asarray(streamed.x_train)
     sizes, read_some = [], data.PictureArray.__getitem__
