@@ -1,6 +1,6 @@
 """Fine-tuning on few images, four ways: `python -m benchmarks.transfer`.
 
-`mnist-highway-16` learns digits 5 to 9 of the embedded data set, five images of each, placed in
+`mnist-highway-16` learns digits 5 to 9 of the bundled data set, five images of each, placed in
 images of MNIST's size: with its features frozen, with low-rank adapters, all of it from MNIST's
 weights, and all of it from scratch. Every way has the same epochs and the same choice of learning
 rates. The rate is the one with the highest accuracy on held-out images with the first seed; ties go

@@ -165,9 +165,10 @@ def _normalization(beta=0.0, name=None):
     """Return a batch normalization with PyTorch's momentum and epsilon."""
     import keras
 
-    beta = keras.initializers.Constant(beta)
+    from highway_keras import initializers
+
     return keras.layers.BatchNormalization(
-        momentum=0.9, epsilon=1e-5, beta_initializer=beta, name=name
+        momentum=0.9, epsilon=1e-5, beta_initializer=initializers.get(beta), name=name
     )
 
 

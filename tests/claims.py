@@ -46,7 +46,7 @@ def readme():
     yield f"train as well as 10, 20](docs/figure1.md) | loss {tens('highway')} at"
     yield f"train worse with depth](docs/figure1.md) | loss {tens('plain')} at"
     counts = [text for name in section4.STARTS for text in measured(name, matter())]
-    yield "| {}, {} on MNIST, {}, {} on CIFAR-100 |".format(*counts)
+    yield "| {}, {} layers on MNIST, {}, {} on CIFAR-100 |".format(*counts)
     mnist = [accuracies(f"mnist-highway-{width}", "modern") for width in (16, 32)]
     counts, authors = listed(map(len, mnist)), accuracy("mnist-highway-16", "authors")
     ours = f"{', '.join(map(summary, mnist))}; the authors', 16: {authors:.2f}"
@@ -203,7 +203,7 @@ def figure1():
     starts = usual[is_open].groupby("depth")
     *ends, last = starts["loss_400"].count()
     count = starts.size()[10]
-    yield f"of the {count} drawn settings that start above -3, {listed(ends)} and {last}"
+    yield f"{listed(ends)} and {last} of the {count} drawn settings that start above -3 finished"
 
 
 def epochs_to(trials, loss):

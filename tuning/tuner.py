@@ -70,8 +70,9 @@ class PopulationRandomSearch(keras_tuner.Tuner):
         project_name: The search's own folder in it; `None` for keras-tuner's `untitled_project`.
         overwrite: Whether to delete the search in the folder instead of continuing it. A worker
             leaves that to its chief.
-        rungs: How many trials continue beyond which epoch: `{40: 30, 133: 10}` stops all but the
-            best 30 after epoch 40, and all but 10 after epoch 133. Default: all train to the end.
+        rungs: How many trials continue beyond which epoch, a dictionary or pairs: `{40: 30, 133:
+            10}` stops all but the best 30 after epoch 40, and all but 10 after epoch 133. Default:
+            all train to the end.
 
     Raises:
         TypeError: If `hypermodel` is not a `HighwayHyperModel`, or for other arguments of tuners.
@@ -377,7 +378,8 @@ class PopulationRandomSearch(keras_tuner.Tuner):
 
 def _check_rungs(rungs, trials):
     """Return the rungs as a dictionary of integers, in order."""
-    ladder = {0: trials, **dict(rungs or {})}
+    rungs = dict(rungs or {})
+    ladder = {0: trials, **rungs}
     rising = all(a < b for a, b in itertools.pairwise(ladder))
     falling = all(a > b >= 1 for a, b in itertools.pairwise(ladder.values()))
     if not rising or not falling:

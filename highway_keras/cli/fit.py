@@ -67,7 +67,7 @@ def add_fit(add):
     parser.add_argument("--seed", type=int, default=0, help="seed of the first run (default: 0)")
     parser.add_argument("--runs", type=int, default=1, help="runs, one seed each (default: 1)")
     parser.add_argument("--distribute", action="store_true", help="split batches over all devices")
-    parser.add_argument("--out", metavar="FOLDER", help="(default: runs/MODEL-DATASET)")
+    parser.add_argument("--out", metavar="FOLDER", help="folder (default: one in runs/)")
     parser.add_argument(
         "--resume",
         action="store_true",

@@ -54,7 +54,7 @@ def add_rungs(parser, default):
 
 
 def add_search(add):
-    parser = add("search", search, "Tune fully connected networks at random, as in the paper.")
+    parser = add("search", search, "Search for hyperparameters of thin networks at random.")
     add_networks(parser)
     parser.add_argument("--trials", type=int, default=100, help="trials a search (default: 100)")
     parser.add_argument("--epochs", type=int, default=10, help="epochs of a trial (default: 10)")

@@ -72,7 +72,7 @@ def add_data(parser, default):
 
 
 def add_data_dir(parser):
-    data_help = "TensorFlow Datasets' (default: TFDS_DATA_DIR, else ~/tensorflow_datasets)"
+    data_help = "TensorFlow Datasets' folder (default: TFDS_DATA_DIR, else ~/tensorflow_datasets)"
     parser.add_argument("--data-dir", metavar="FOLDER", help=data_help)
 
 

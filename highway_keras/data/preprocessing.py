@@ -170,6 +170,6 @@ def layer_of_step(kind, step, table, **options):
     The layer computes in float32 whatever the policy; the layer that follows casts to its own.
     """
     name, number = re.fullmatch(r"(.*?)(\d*\.?\d+)?", step).groups()
-    checks.one_of(kind, name, table)
+    checks.one_of(kind, name if name in ("crop", "times") else step, table)
     arguments = [int(number) if number.isdecimal() else float(number)] if number else []
     return table[name](*arguments, name=step, dtype="float32", **options)

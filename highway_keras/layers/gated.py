@@ -123,15 +123,15 @@ class GatedLayer(keras.Layer):
         """Return H, T and, if it is learned, C of a built layer."""
         return [part for part in (self.block, self.transform, self.carry) if part is not None]
 
-    def enable_lora(self, rank: int, **options) -> None:
+    def enable_lora(self, rank: int, lora_alpha: float | None = None, **options) -> None:
         """Freeze the kernels of H, T and C of a built layer, and train an adapter for each.
 
         This calls `enable_lora` of the sublayers; see `keras.layers.Dense`. Biases stay trainable.
 
         Args:
             rank: Rank of the adapters.
-            **options: `lora_alpha`, by default `rank`: the adapters' output is scaled by
-                `lora_alpha / rank`; `a_initializer` and `b_initializer` of the two factors.
+            lora_alpha: The adapters' output is scaled by `lora_alpha / rank`. Default: `rank`.
+            **options: `a_initializer` and `b_initializer` of the two factors.
 
         Raises:
             ValueError: If the layer is not built, or a `HighwayStack`.
@@ -145,7 +145,7 @@ class GatedLayer(keras.Layer):
                 f"layers of its `unstack()`. Received: {self!r}."
             )
         for part in self.parts():
-            part.enable_lora(rank, **options)
+            part.enable_lora(rank, lora_alpha, **options)
 
     def get_config(self):
         config = super().get_config()

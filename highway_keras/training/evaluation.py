@@ -69,7 +69,11 @@ def evaluate(model, images, verbose=0) -> Evaluation:
         ValueError: If the model does not return a probability for each class.
     """
     rows, labels = probabilities(model, images.x_test, verbose), images.y_test
-    check_probabilities(model.name, rows, images.classes)
+    if rows.shape[-1] != images.classes:
+        raise ValueError(
+            f"`model` must return a probability for each of the {images.classes} classes of "
+            f"{images.name!r}. Received: {rows.shape[-1]} of them."
+        )
     likelihoods = rows[np.arange(len(rows)), labels]
     loss = -np.log(np.maximum(likelihoods, np.finfo("float32").tiny), dtype="float64").mean()
     confusion, predicted = np.zeros((rows.shape[-1],) * 2, int), rows.argmax(-1)

@@ -138,7 +138,7 @@ def help_of(*command):
 os.environ["COLUMNS"] = "80"  # the width of argparse's lines
 add("api/command.md", help_of())
 
-# Live pages: networks with their trained weights, to draw on. Their examples are the embedded test
+# Live pages: networks with their trained weights, to draw on. Their examples are the bundled test
 # digits in MNIST's format, in a box of 20 pixels centered in 28, so the site needs no download.
 
 digits = data.load("digits")
