@@ -491,12 +491,24 @@ def gates():
         "wider residual layers gain {} points over residual ones, wider plain layers {} over plain "
         "ones.".format(*gains_of_width)
     )
-    pairs = (11, HIGHWAY[11]), (32, "residual")
-    samples = ((of_seeds(layers, name), of_seeds(layers, "plain")) for layers, name in pairs)
-    first, second = (13 * stats.ttest_ind(*pair, equal_var=False).pvalue for pair in samples)
-    yield f"the lead over plain layers at 11 layers (p = {first:.2f}) and,"
-    yield f"lead of residual over plain layers at 32 (p = {second:.3f}) would not survive."
-    yield f"| 11 layers | {' | '.join(ahead(11, f'highway, {bias}') for bias in BIASES)} |"
+    others = (
+        (11, "residual"),
+        (11, "highway, bias -3"),
+        (11, "maxout"),
+        (11, "plain"),
+        (32, "plain"),
+    )
+    samples = ((of_seeds(n, HIGHWAY[n]), of_seeds(n, other)) for n, other in others)
+    chances = [15 * stats.ttest_ind(*pair, equal_var=False).pvalue for pair in samples]
+    yield (
+        "the leads over residual layers (p = {:.3f}) and over bias -3 ({:.3f}), and that of maxout "
+        "({:.3f}). The leads over plain layers do not, at 11 layers ({:.2f}) or at 32 "
+        "({:.3f}).".format(*chances)
+    )
+    zero, two, three, kernels = (ahead(11, f"highway, {bias}") for bias in BIASES)
+    yield f"| 11 layers: -1 | {zero} | | {two} | {three} | {kernels} |"
+    one, two = (ahead(32, f"highway, {bias}") for bias in ("bias -1", "bias -2"))
+    yield f"| 32 layers: -3 | | {one} | {two} | | |"
     wider = ["plain, wider", "residual, wider"]
     kinds = {11: ["plain", "residual", "maxout", *wider], 32: ["plain", "residual"]}
     for kind in ("highway", *kinds[11]):
