@@ -101,7 +101,7 @@ class Mirror(_RandomImages):
         return ops.where(coin == 1, ops.flip(images, axis=2), images)
 
 
-STEPS = {"crop": PadAndCrop, "mirror": Mirror}
+STEPS = {"cropN": PadAndCrop, "mirror": Mirror}
 
 
 def augmenter(steps, input_shape, seed=None):

@@ -110,12 +110,12 @@ class MeanImage(keras.layers.Layer):
         return input_shape
 
 
-STEPS = {
+STEPS = {  # N stands for a number, the layer's first argument
     "scale": functools.partial(keras.layers.Rescaling, scale=1 / 256),
     "gcn": GlobalContrastNormalization,
     "mean": MeanImage,
     "half": functools.partial(keras.layers.Rescaling, scale=1 / 2),
-    "times": keras.layers.Rescaling,
+    "timesN": keras.layers.Rescaling,
     # RGB images of ImageNet then have mean 0 and deviation 1 by channel.
     "imagenet": functools.partial(
         keras.layers.Rescaling,
@@ -165,11 +165,12 @@ def preprocessed(preprocess, x):
 
 
 def layer_of_step(kind, step, table, **options):
-    """Return the layer of a step: a name of `table`, and perhaps a number for its first argument.
+    """Return the layer of a step: a name of `table`, with a number in the place of its N.
 
     The layer computes in float32 whatever the policy; the layer that follows casts to its own.
     """
     name, number = re.fullmatch(r"(.*?)(\d*\.?\d+)?", step).groups()
-    checks.one_of(kind, name if name in ("crop", "times") else step, table)
+    name += "N" if number else ""
+    checks.one_of(kind, name if name in table else step, table)
     arguments = [int(number) if number.isdecimal() else float(number)] if number else []
     return table[name](*arguments, name=step, dtype="float32", **options)
