@@ -88,6 +88,11 @@ def tens(kind):
     return listed((epoch_10().loc[f"{kind} {depth}", "mean"] for depth in DEPTHS), ".3f")
 
 
+def cells(text):
+    """Return listed numbers as cells of a table."""
+    return text.replace(", ", " | ")
+
+
 def of_100(kind, depth):
     """Return the losses of settings at 100 layers over those at a depth, where both ended."""
     ends = panels.lowest(panels.to_the_end().loc["usual"], 400).replace(np.inf, np.nan)
@@ -118,9 +123,9 @@ def figure1():
     rises = [epoch_10().loc[f"{kind} 100 / {kind} 10"] for kind in ("plain", "highway")]
     yield "rises {:.1f}-fold (95 %: {:.1f} to {:.1f}) for plain networks and".format(*rises[0])
     yield "{:.2f}-fold ({:.2f} to {:.2f}) for highway networks. After".format(*rises[1])
-    yield f"perform as well as 10 and 20 | epoch 10: {tens('highway')} | 100 per depth |"
+    yield f"perform as well as 10 and 20: loss at epoch 10 | {cells(tens('highway'))} | 100 each |"
     counts = listed(trials[trials["kind"] == "plain"].groupby("depth").size())
-    yield f"networks rises with depth | epoch 10: {tens('plain')} | {counts} |"
+    yield f"rises with depth: loss at epoch 10 | {cells(tens('plain'))} | {counts} |"
     deep = usual[(usual["kind"] == "plain") & (usual["depth"] == 100)]
     without = panels.lowest(deep, 10).nsmallest(10).mean()
     yield f"at 100 layers is {without:.3f}, not {epoch_10().loc['plain 100', 'mean']:.3f}."
@@ -129,8 +134,10 @@ def figure1():
 
     ended = panels.to_the_end().loc["usual"]
     ratios = [of_100("highway", depth) for depth in (20, 50)]
-    texts = listed([f"{r.median():.2f} ({r.min():.2f} to {r.max():.2f})" for r in ratios])
-    yield f"the same settings: 100 over 20, 50 | {texts} | {listed(map(len, ratios))} |"
+    medians = " | ".join(f"{ratio.median():.2f}" for ratio in ratios)
+    yield f"over the loss here | | {medians} | | {listed(map(len, ratios))} |"
+    ranges = [f"from {ratio.min():.2f} to {ratio.max():.2f}" for ratio in ratios]
+    yield f"are medians; they range {' and '.join(ranges)}."
     yield f"50 and 100 layers end {ratios[1].median():.2f} times as high at 100 (median)"
 
     every = panels.trainings()
@@ -148,35 +155,35 @@ def figure1():
     yield "end {:.1f}, {:.1f} and {:.1f} times higher at 20, 50 and 100 highway".format(*highway)
     yield "Plain networks end {:.0f}, {:.0f} and {:,.0f} times higher.".format(*plain)
     of_highway = listed([led["highway", depth] for depth in DEPTHS], ".1e")
-    yield f"| the same after 400 epochs, the ten that led | {of_highway} | 10 per depth |"
-    of_plain = "{:.1e}, {:.1e}, {:.3f}, {:.2f}".format(*(led["plain", d] for d in DEPTHS))
-    yield f"| the same after 400 epochs, the ten that led | {of_plain} | 10 per depth | *holds* |"
+    yield f"the ten that led, after 400 epochs | {cells(of_highway)} | 10 each | *not found* |"
+    of_plain = listed([led["plain", depth] for depth in DEPTHS], ".1e")
+    yield f"the ten that led, after 400 epochs | {cells(of_plain)} | 10 each | *holds* |"
     bests = listed(best["highway"], ".1e")
-    yield f"after 400 epochs, lowest loss | {bests} | {listed(counts['highway'])} |"
+    yield f"lowest loss after 400 epochs | {cells(bests)} | {listed(counts['highway'])} |"
     highway, plain = best["highway", 100], best["plain", 100]
-    ratio = f"{highway:.1e}, {plain:.3f}: {plain / highway:.0f} times"
-    runs = f"{counts['highway', 100]}, {counts['plain', 100]}"
-    yield f"below the best plain one | 400 epochs: {ratio} | {runs} | *holds* |"
+    runs = f"{counts['plain', 100]}, {counts['highway', 100]}"
+    yield f"plain over highway | | | | {plain / highway:.0f} | {runs} | *holds* |"
     yield f"that finished ends {plain / worst['highway', 100]:.1f} times below the best plain one."
     yield f"loss is {highway / best['highway', 20]:.1f} times higher at 100 layers than at 20."
     ends = f"{best['plain', 10]:.1e} beside {best['highway', 10]:.1e}"
     yield f"At 10 layers plain networks end lower,** at {ends}, and"
     ends = [scores.get_group(("plain", depth)) for depth in (10, 20)]
-    lowest_ends = ", ".join(f"{losses.min():.1e}" for losses in ends)
-    shares = ", ".join(f"{(losses < 1e-4).sum()} of {len(losses)}" for losses in ends)
-    yield f"20 layers end below 1e-4 | 400 epochs: {lowest_ends} | {shares} |"
+    lowest_ends = " | ".join(f"{losses.min():.1e}" for losses in ends)
+    yield f"lowest loss after 400 epochs | {lowest_ends} | | | {listed(map(len, ends))} |"
+    counts_low = [(losses < 1e-4).sum() for losses in ends]
+    yield "layers, {} and {} end below 1e-4.".format(*counts_low)
     first = {case: epochs_to(losses.index, 0.01) for case, losses in panels.epoch_400().items()}
     highway, plain = ([first[kind, d].median() for d in DEPTHS] for kind in panels.KINDS)
     assert np.isinf(plain[2:]).all()
     chance = stats.mannwhitneyu(first["highway", 10], first["plain", 10]).pvalue
     yield f"difference of the medians may be chance (Mann-Whitney, p = {chance:.2f})."
-    texts = f"{listed(highway, 'g')}; plain: {listed(plain[:2], 'g')}, never, never"
-    yield f"first epoch below 0.01, median of the ten that led: {texts} |"
+    yield f"median of the ten that led | {cells(listed(highway, 'g'))} | 10 each |"
+    yield f"| the same of plain networks | {cells(listed(plain[:2], 'g'))} | never | never |"
     below = first["plain", 50][np.isfinite(first["plain", 50])]
     yield f"At 50 layers {len(below)} of the ten plain networks that led came below 0.01, from"
     yield f"below 0.01, from epoch {below.min():.0f} on."
     losses = [epoch("thin-highway-100", number, "depth=1000", "loss") for number in (1, 5)]
-    yield "1000 layers | [{:.2f} to {:.2f}](benchmarks.md#depth) in 5 epochs of".format(*losses)
+    yield "the loss falls [from {:.2f} to {:.2f}](benchmarks.md#depth)".format(*losses)
 
     searched = usual[usual["depth"] == 100].groupby("kind")["score"].min()
     deepest = ended.xs(100, level="depth").groupby("kind")["score"].min()
