@@ -277,7 +277,6 @@ def test_search_prints_its_best_trials_or_json(tmp_path, capsys):
 MISTAKES = {
     "fit thin-highway-10 --dataset minst": "'mnist'",
     "fit thin-highway-10 --dataset digits --set momentun=0.9": "momentum",
-    "fit thin-highway-10 --dataset digits --epochs 0": "epochs",
     "fit thin-highway-10 --dataset digits --out RUN": "resume",
     "evaluate none.keras": "none.keras",
     "evaluate thin-highway-10": "mnist",

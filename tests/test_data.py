@@ -132,7 +132,6 @@ MISTAKES = [
     ((None,), {}, ValueError, "source"),
     ((3 * [(X, Y)],), {}, DataError, "source.*3 pairs"),
     (((X, Y),), {"validation": 1.5}, ValueError, "validation"),
-    (((X, Y),), {"validation": None}, ValueError, "validation"),
     (((X, Y),), {"limit": 0}, ValueError, "limit"),
 ]
 

@@ -7,7 +7,7 @@ from keras import ops
 from numpy_highway import ACTIVATIONS, convolve
 from test_analysis import scores
 
-from highway_keras import analysis, data, models
+from highway_keras import analysis, models
 from highway_keras.analysis import blocks
 from highway_keras.layers import HighwayWrapper, MatchSize
 from highway_keras.optimizers import CaffeSGD
@@ -249,10 +249,3 @@ def test_the_penalty_is_of_all_weights_beta_too():
     for variable, value in zip(variables, values, strict=True):
         np.testing.assert_allclose(variable, (1 - 0.1 * 1e-4) * value, rtol=1e-6)
     assert (before == -6).all()
-
-
-def test_images_are_normalized_by_the_constants_of_imagenet():
-    x = np.random.default_rng(0).integers(0, 256, (4, 8, 8, 3)).astype("uint8")
-    expected = (x / 255 - np.array([0.485, 0.456, 0.406])) / np.array([0.229, 0.224, 0.225])
-    result = data.preprocessor(("imagenet",), x).predict(x, verbose=0)
-    np.testing.assert_allclose(result, expected, atol=1e-5)

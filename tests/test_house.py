@@ -48,10 +48,6 @@ def test_a_room_imports_only_from_the_rooms_below_it(tmp_path):
     assert done.returncode == 0, done.stdout
 
 
-def is_private(name):
-    return name.startswith("_") and not name.endswith("__")
-
-
 def test_few_underscore_names_of_other_libraries():
     """CONTRIBUTING.md lists them with their reasons."""
     files = [path for room in ROOMS for path in (ROOT / room).rglob("*.py")]
@@ -66,7 +62,8 @@ def test_few_underscore_names_of_other_libraries():
             assert not node.module.startswith(("keras.src", "tensorflow.python"))
     extended = (keras.Layer, keras.Model, keras.optimizers.Muon, keras.initializers.Initializer)
     overridden = {name for name in defined if any(hasattr(each, name) for each in extended)}
-    borrowed = set(filter(is_private, (used - defined) | overridden)) - {"_replace"}  # documented
+    borrowed = {name for name in (used - defined) | overridden if name.startswith("_")}
+    borrowed = {name for name in borrowed if not name.endswith("__")} - {"_replace"}  # documented
     assert borrowed == {"_get_variable_index", "_should_use_adamw"}
 
 

@@ -209,7 +209,6 @@ STATES = LSTM(4, return_sequences=True, return_state=True)
 MISTAKES = [
     # Where the layer is made
     (lambda: Highway(-3), "units=-3"),
-    (lambda: Highway(transform_kernal_initializer="zeros"), "transform_kernal_initializer"),
     (lambda: Highway(transform_bias=-3), "`transform_bias_initializer`.*transform_bias=-3"),
     (lambda: Highway(carry="free"), "carry"),
     (lambda: ConvHighway2D(0, 3), "filters"),
@@ -223,7 +222,6 @@ MISTAKES = [
     # Where the layer meets its input
     (lambda: Highway(50)(keras.Input((64,))), r"MatchSize.*units=50, input_shape=\(None, 64\)"),
     (lambda: Highway()(keras.Input((5, None))), "channel axis"),
-    (lambda: ready()(keras.Input((4,))), "expected axis -1"),
     (lambda: ConvHighway2D(16, 3)(keras.Input((8, 8, 3))), "filters=16"),
     (lambda: HighwayWrapper(LSTM(4))(keras.Input((8, 4))), "return_sequences=True"),
     (lambda: HighwayWrapper(CONV(4, 3))(keras.Input((8, 8, 4))), 'padding="same"'),

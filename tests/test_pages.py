@@ -28,16 +28,6 @@ def test_a_page_has_the_tables_of_the_rows(page):
     assert tables.render(read(page)) == read(page)
 
 
-def test_a_changed_table_is_written_anew(tmp_path, monkeypatch, capsys):
-    page = tmp_path / "serving.md"
-    page.write_text(read("docs/serving.md").replace("325,176", "9"), encoding="utf-8")
-    monkeypatch.setattr(tables, "pages", lambda: [page])
-    monkeypatch.setattr(tables, "ROOT", tmp_path)
-    tables.main()
-    assert capsys.readouterr().out == "serving.md\n"
-    assert page.read_text(encoding="utf-8") == read("docs/serving.md")
-
-
 def test_an_index_page_leads_into_the_repository():
     text = read("README.md")
     targets = [link["target"].partition("#")[0] for link in release.RELATIVE.finditer(text)]

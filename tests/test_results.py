@@ -18,7 +18,6 @@ from highway_keras import analysis, data, models, results, training
 from highway_keras.cli.command import main
 from highway_keras.results import provenance
 from highway_keras.training.recipes import RECIPES, get_recipe
-from highway_keras.util.files import write_rows
 from tools import frames, pictures, record, tables
 
 TRANSCRIBED = "authors-logs"
@@ -179,15 +178,3 @@ def test_rows_are_added_beside_those_of_other_cases(tmp_path):
 def test_a_picture_comes_out_of_rows(name, tmp_path):
     pictures.PICTURES[name]().savefig(tmp_path / name, dpi=30)
     assert matplotlib.image.imread(tmp_path / name).std() > 0.01
-
-
-# Rows as text
-
-
-def test_rows_that_are_missing_or_differ(monkeypatch, tmp_path):
-    monkeypatch.setattr(frames, "RESULTS", tmp_path)
-    write_rows(tmp_path / "speed.csv", [{"case": "a", "ms": 1.25}, {"case": "b", "ms": "diverged"}])
-    assert list(frames.rows("speed", case="a")["ms"]) == [1.25]
-    with pytest.raises(LookupError, match=r"speed\.csv"):
-        frames.rows("speed", case="c")
-    assert [frames.shown(ms, ".1f") for ms in frames.rows("speed")["ms"]] == ["1.2", "diverged"]

@@ -340,7 +340,6 @@ def test_divergence_is_an_error_and_leaves_the_last_good_epoch(images, tmp_path)
 
 MISTAKES = {
     "seed": {"seed": -1},
-    "epochs": {"epochs": 0},
     "preprocessing": {"preprocessing": ("wash",)},
     "class_weight": {"class_weight": {"x": 1}},
     "validation": {"validation": 0.2},
