@@ -1,15 +1,8 @@
 """The search of section 3.1: its space, and a tuner that trains populations of trials."""
 
-from typing import TYPE_CHECKING
-
-from highway_keras.util.lazy_imports import lazy
-
-if TYPE_CHECKING:
-    from highway_keras.tuning.hypermodel import HighwayHyperModel
-    from highway_keras.tuning.searches import read_searches, run_searches
-    from highway_keras.tuning.tuner import PopulationRandomSearch
-else:
-    __getattr__, __dir__ = lazy(__name__)
+from highway_keras.tuning.hypermodel import HighwayHyperModel
+from highway_keras.tuning.searches import read_searches, run_searches
+from highway_keras.tuning.tuner import PopulationRandomSearch
 
 __all__ = [
     "HighwayHyperModel",

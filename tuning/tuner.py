@@ -397,8 +397,4 @@ def _check_arrays(hypermodel, x, y):
             f"`x` must hold an input of the shape {hypermodel.input_shape} for each number of `y`. "
             f"Received: shapes {x.shape} and {y.shape}."
         )
-    if not set(np.unique(y)) <= set(range(hypermodel.classes)):
-        raise ValueError(
-            f"`y` must hold class numbers from 0 to {hypermodel.classes - 1}. "
-            f"{checks.received('y', y)}"
-        )
+    checks.class_numbers("y", y, hypermodel.classes)

@@ -7,13 +7,6 @@ them together, and `operations.js`, `weights.js`, `colors.js` and `elements.js` 
 `page.py` puts all of it into one file; nothing is loaded from elsewhere.
 """
 
-from typing import TYPE_CHECKING
-
-from highway_keras.util.lazy_imports import lazy
-
-if TYPE_CHECKING:
-    from highway_keras.live.page import live_page
-else:
-    __getattr__, __dir__ = lazy(__name__)
+from highway_keras.live.page import live_page
 
 __all__ = ["live_page"]

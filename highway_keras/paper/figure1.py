@@ -10,7 +10,7 @@ import math
 import pathlib
 import statistics
 
-from highway_keras import data
+from highway_keras import data, plots
 from highway_keras.models.thin import DEPTHS, KINDS
 from highway_keras.results.provenance import command_line
 from highway_keras.tuning import HighwayHyperModel, read_searches, run_searches
@@ -106,8 +106,6 @@ def draw_figure1(searches, out, command="highway-keras reproduce figure1"):
     Raises:
         ValueError: If a search does not rank by the training loss.
     """
-    from highway_keras import plots
-
     out = pathlib.Path(out).expanduser()
     for search in searches:
         if search.settings["objective"] != "loss":

@@ -101,7 +101,7 @@ def short_repr(value):
 
 def class_numbers(name, labels, count, error=ValueError):
     """Return an array of class numbers, checked: a negative one would count from the end."""
-    if labels.min() < 0 or labels.max() >= count:
+    if not set(labels.ravel().tolist()) <= set(range(count)):
         raise error(
             f"`{name}` must hold class numbers from 0 to {count - 1}. "
             f"Received: {labels.min()} to {labels.max()}."
