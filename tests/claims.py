@@ -188,8 +188,8 @@ def figure1():
     gains = [searched[kind] / deepest[kind] for kind in ("highway", "plain")]
     yield "at 100 layers, trained further, {:.1f} and {:.1f} times.".format(*gains)
     late = ended.loc["plain", 100].query("stopped_at == 10").sort_values("score")["score"]
-    leaders = panels.lowest(trials[(trials["kind"] == "plain") & (trials["depth"] == 100)], 40)
-    rank = 1 + (leaders < late.iloc[0]).sum()
+    searched = panels.lowest(trials[(trials["kind"] == "plain") & (trials["depth"] == 100)], 40)
+    rank = 1 + (searched < late.iloc[0]).sum()
     yield f"one reaches {late.iloc[0]:.3f} and would rank {rank}th there; the others stay above"
     assert late.iloc[1] > 0.27 and len(late) == 10
     searched = usual[usual["depth"] == 20].groupby("kind")["score"].min()
@@ -248,12 +248,12 @@ def is_open(layers):
     return 100 * layers["open"].mean()
 
 
-def with_depth(column):
-    """Return a function that correlates the ranks of a column and of the depth."""
-    return lambda layers: layers[column].corr(layers.index.to_series(), "spearman")
+def bias_with_depth(layers):
+    """Return the rank correlation of the layers' mean biases and their depth."""
+    return layers["mean_bias"].corr(layers.index.to_series(), "spearman")
 
 
-def of_gates_and_biases(layers):
+def bias_with_gate(layers):
     """Return the rank correlation of the layers' mean biases and mean gates."""
     return layers["mean_bias"].corr(layers["mean_gate"], "spearman")
 
@@ -297,9 +297,9 @@ def figures_2_to_4():
     yield "starts at -2: loss | {} | {} | | |".format(*mnist(loss, ".1e"))
     yield "starts at -4: loss | | | {} | {} |".format(*cifar100(loss, ".2f"))
     yield f"Most biases fall in training, % | {all_four(fallen)} |"
-    correlations = cifar100(with_depth("mean_bias"), ".2f")
+    correlations = cifar100(bias_with_depth, ".2f")
     yield "with depth: rank correlation | | | {} | {} |".format(*correlations)
-    correlations = cifar100(of_gates_and_biases, ".2f")
+    correlations = cifar100(bias_with_gate, ".2f")
     yield "rank correlation of bias and gate | | | {} | {} |".format(*correlations)
     yield f"for a sample: above 0.5, % | {all_four(is_open, '.1f')} |"
     changes = all_four(change(15)), all_four(change(40))

@@ -42,7 +42,7 @@ def again():
 
 
 def _trained_on():
-    """Return the trials that a rung stopped and that were trained from the start to the end."""
+    """Return the trials that a rung stopped, trained again from the start as far as they came."""
     trials = frames.read("figure1-continued")
     trials = trials.assign(rates=trials["label"].fillna("usual"))
     return trials[trials["rates"].isin(["usual", "low rates"])]  # others differ from the trial

@@ -197,6 +197,6 @@ def _read(file):
     ]
     sign = -1 if settings["direction"] == "max" else 1
     trials.sort(key=lambda trial: (math.isinf(trial.score), sign * trial.score))
-    seconds = sum(session["seconds"] for session in content["sessions"])
+    seconds = round(sum(session["seconds"] for session in content["sessions"]), 1)
     machine = {"search_seconds": seconds, **joined(content["sessions"])}
     return Search(settings["kind"], settings["depth"], settings, trials, file.parent, machine)

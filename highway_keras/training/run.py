@@ -325,7 +325,7 @@ def _results(complete, images, state):
         "test_loss": measured.loss,
         "class_accuracy": dict(zip(images.class_names, measured.class_accuracy, strict=True)),
         "confusion": measured.confusion.tolist(),
-        "seconds": sum(session["seconds"] for session in state.sessions),
+        "seconds": round(sum(session["seconds"] for session in state.sessions), 1),
     }
 
 
